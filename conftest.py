@@ -1,0 +1,1 @@
+pytest_plugins = ["nodeready.pytest_plugin"]

@@ -1,0 +1,174 @@
+"""Overlays on the root's declarations become demands; what is not declared or explained is refused."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nodeready.expectation import Bound, BoundError, Demand
+from nodeready.quantity import Quantity, UnitError, dimension_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = {"status", "extends", "title", "settings"}
+PER = ("node", "gpu", "port", "nvme")
+TIERS = ("quick", "acceptance", "burn-in")
+MEASURES = ("must", "if-possible")
+_DECLARED = {"title", "per", "tier", "unit"}
+_OVERLAID = {
+    "required",
+    "recommended",
+    "source",
+    "why",
+    "absent",
+    "measure",
+    "plausible",
+    "peak",
+    "loosened_because",
+}
+
+
+class BaselineError(ValueError):
+    """A baseline, or a setting on top of it, that cannot be used; the text names file and remedy."""
+
+
+def demands_of(chain: list[tuple[Path, dict[str, Any]]], sources: dict[str, dict[str, str]]) -> dict[str, Demand]:
+    """The demands of a chain of files, root first; raises `BaselineError`."""
+    tables: dict[str, dict[str, Any]] = {}
+    for number, (path, table) in enumerate(chain):
+        for key, entry in table.items():
+            if key in HEAD:
+                continue
+            where = f"{path}: [{key!r}]"
+            if not isinstance(entry, dict):
+                raise BaselineError(f"{where} is no table of a demand; known at the top: {', '.join(sorted(HEAD))}")
+            if number == 0:
+                tables[key] = _declared(entry, where)
+            elif key not in tables:
+                raise BaselineError(f"{where} is not a key that hopper declares: {near(key, tables)}")
+            else:
+                tables[key] = _overlaid(tables[key], entry, where)
+    leaf = chain[-1][0]
+    demands = {key: _demand(key, entry, sources, f"{leaf}: [{key!r}]") for key, entry in tables.items()}
+    return {key: _following(demand, tables[key], demands) for key, demand in demands.items()}
+
+
+def near(key: str, known: dict[str, Any]) -> str:
+    """The known names that look like one, in words."""
+    close = difflib.get_close_matches(key, known, n=3)
+    return f"did you mean {', '.join(close)}?" if close else "`nodeready explain checks` lists them"
+
+
+def _declared(entry: dict[str, Any], where: str) -> dict[str, Any]:
+    unknown = set(entry) - _DECLARED - _OVERLAID
+    if unknown:
+        raise BaselineError(f"{where} holds {', '.join(sorted(unknown))}; known: {', '.join(sorted(_DECLARED | _OVERLAID))}")
+    for field, allowed in (("per", PER), ("tier", TIERS), ("measure", MEASURES)):
+        if entry.get(field) not in allowed:
+            raise BaselineError(f"{where} has {field} = {entry.get(field)!r}; write one of {', '.join(allowed)}")
+    if not entry.get("title"):
+        raise BaselineError(f"{where} has no title: say what is measured")
+    unit = entry.get("unit", "")
+    if unit not in ("", "version"):
+        try:
+            dimension_of(unit)
+        except UnitError as error:
+            raise BaselineError(f"{where}: {error}") from None
+    return dict(entry)
+
+
+def _overlaid(parent: dict[str, Any], entry: dict[str, Any], where: str) -> dict[str, Any]:
+    unknown = set(entry) - _OVERLAID
+    if unknown:
+        raise BaselineError(f"{where} sets {', '.join(sorted(unknown))}; an overlay sets only {', '.join(sorted(_OVERLAID))}")
+    if not entry.get("loosened_because"):
+        _refuse_loosening(parent, entry, where)
+    child = {**parent, **entry}
+    if "absent" in entry:
+        child["required"] = child["recommended"] = None
+    elif "required" in entry or "recommended" in entry:
+        child.pop("absent", None)
+    return child
+
+
+def _refuse_loosening(parent: dict[str, Any], entry: dict[str, Any], where: str) -> None:
+    unit = parent.get("unit", "")
+    if entry.get("measure") == "if-possible" and parent.get("measure") == "must":
+        raise BaselineError(f"{where} need no longer be measured: say why in loosened_because")
+    if parent.get("required") and "required" in entry:
+        before, after = _bound(parent["required"], unit, where), _bound(entry["required"], unit, where)
+        if before and not (after and after.at_least_as_strict_as(before)):
+            raise BaselineError(f"{where} loosens required from {before} to {after}: say why in loosened_because")
+
+
+def _bound(table: Any, unit: str, where: str) -> Bound | None:
+    if table is None or _reference(table):
+        return None
+    try:
+        return Bound.parse(table, unit)
+    except (BoundError, UnitError) as error:
+        raise BaselineError(f"{where}: {error}") from None
+
+
+def _reference(table: Any) -> str:
+    """The key that a bound follows: `{ equals = "@gpu.count" }`."""
+    operand = next(iter(table.values()), None) if isinstance(table, dict) and len(table) == 1 else None
+    return operand[1:] if isinstance(operand, str) and operand.startswith("@") else ""
+
+
+def _demand(key: str, entry: dict[str, Any], sources: dict[str, dict[str, str]], where: str) -> Demand:
+    unit = entry.get("unit", "")
+    required, recommended = _bound(entry.get("required"), unit, where), _bound(entry.get("recommended"), unit, where)
+    absent = entry.get("absent", "")
+    if "absent" in entry and not str(absent).strip():
+        raise BaselineError(f"{where} is absent without a reason")
+    if not absent:
+        if not required and not recommended and not _reference(entry.get("required")):
+            raise BaselineError(f"{where} demands nothing: give required or recommended, or absent = \"reason\"")
+        if entry.get("source") not in sources:
+            raise BaselineError(f"{where} has source = {entry.get('source')!r}, which sources.toml does not hold")
+        if not str(entry.get("why", "")).strip():
+            raise BaselineError(f"{where} has no why: say what a miss costs")
+    plausible = _plausible(entry, unit, (required, recommended), where) if not absent else None
+    return Demand(
+        key=key,
+        title=entry["title"],
+        per=entry["per"],
+        tier=entry["tier"],
+        measure=entry["measure"],
+        unit=unit,
+        required=required,
+        recommended=recommended,
+        source=entry.get("source", ""),
+        why=entry.get("why", ""),
+        plausible=plausible,
+        absent=absent,
+    )
+
+
+def _plausible(
+    entry: dict[str, Any], unit: str, bounds: tuple[Bound | None, Bound | None], where: str
+) -> Quantity | None:
+    """The most that a measurement may give; a rate's floors must lie below its physical peak."""
+    try:
+        peak = Quantity.parse(entry["peak"]) if "peak" in entry else None
+        plausible = Quantity.parse(entry["plausible"]) if "plausible" in entry else None
+        if unit == "TFLOPS" and (peak is None or plausible is None):
+            raise BaselineError(f"{where} is a rate: name its physical peak and the highest plausible result")
+        for bound in bounds:
+            if peak is not None and bound and bound.operator == "min" and bound.operand > peak:
+                raise BaselineError(f"{where} demands {bound}, above the physical peak of {peak}")
+    except (UnitError, TypeError, AttributeError) as error:
+        raise BaselineError(f"{where}: {error}") from None
+    return plausible
+
+
+def _following(demand: Demand, entry: dict[str, Any], demands: dict[str, Demand]) -> Demand:
+    key = _reference(entry.get("required"))
+    if not key or demand.absent:
+        return demand
+    if key not in demands:
+        raise BaselineError(f"[{demand.key!r}] follows {key}, which is no key")
+    return replace(demand, required=demands[key].required)
