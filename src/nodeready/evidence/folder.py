@@ -1,0 +1,173 @@
+"""Evidence that somebody hands in: a capture, a folder of raw outputs, one nvidia-smi document."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import tarfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from nodeready.evidence.capture import CONTENTS, Evidence, EvidenceError, evidence_of_contents
+from nodeready.evidence.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+MAX_FILES = 20_000
+MAX_FILE = 64 * 2**20
+MAX_TOTAL = 512 * 2**20
+_ENDINGS = (".txt", ".xml", ".json")
+
+
+def read_evidence(path: Path, known: Collection[str]) -> Evidence:
+    """The evidence at a path; `known` are the names that mean something.
+
+    Raises `EvidenceError` where the path does not exist, cannot be read, or holds no known name.
+    """
+    if path.is_dir():
+        return _of_files(_folder_files(path), path, known, "folder")
+    if not path.exists():
+        raise EvidenceError(f"there is no evidence at {path}: name a folder, a capture.tar.gz or an nvidia-smi document")
+    if not path.is_file():
+        raise EvidenceError(f"{path} is neither a file nor a folder")
+    with path.open("rb") as handle:
+        start = handle.read(65536)
+    if start.startswith(b"\x1f\x8b") or tarfile.is_tarfile(path):
+        return _of_files(_archive_files(path), path, known, "folder")
+    return _single_document(path, start)
+
+
+def _single_document(path: Path, start: bytes) -> Evidence:
+    if b"<nvidia_smi_log" in start:
+        name = "nvidia-smi_-q_-x"
+    elif b"NVSMI LOG" in start or b"\nAttached GPUs" in start:
+        name = "nvidia-smi_-q"
+    else:
+        raise EvidenceError(
+            f"{path} is no document of `nvidia-smi -q` or `nvidia-smi -q -x`, and no capture: "
+            "put other outputs into a folder under the names that `nodeready explain evidence` lists"
+        )
+    return Evidence("file", _host_of(path), {name: Recording(name, stdout=_read_file(path))}, str(path))
+
+
+def _of_files(files: dict[str, bytes], path: Path, known: Collection[str], kind: str) -> Evidence:
+    if CONTENTS in files:
+        return evidence_of_contents(files[CONTENTS], files, path)
+    recordings: dict[str, Recording] = {}
+    claimed: dict[str, str] = {}
+    for file_name in sorted(files):
+        name = _known_name(file_name, known)
+        if name is None:
+            continue
+        if name in claimed:
+            raise EvidenceError(f"{path} holds {claimed[name]} and {file_name}, both the output {name}: keep one")
+        claimed[name] = file_name
+        recordings[name] = Recording(name, rc=_exit_status(files, name, path), stdout=files[file_name], stderr=files.get(f"{name}.err", b""))
+    for name in known:
+        if name not in recordings and f"{name}.rc" in files:
+            rc = _exit_status(files, name, path)
+            recordings[name] = Recording(name, rc=rc, stderr=files.get(f"{name}.err", b""))
+            claimed[name] = f"{name}.rc"
+    if not recordings:
+        raise EvidenceError(f"{path} holds no file of a known name; `nodeready explain evidence` lists them")
+    sides = {f"{name}{ending}" for name in recordings for ending in (".rc", ".err")}
+    unread = tuple(sorted(set(files) - set(claimed.values()) - sides))
+    return Evidence(kind, _host_of(path), recordings, str(path), unread=unread)
+
+
+def _known_name(file_name: str, known: Collection[str]) -> str | None:
+    if file_name in known:
+        return file_name
+    for ending in _ENDINGS:
+        if file_name.endswith(ending) and file_name[: -len(ending)] in known:
+            return file_name[: -len(ending)]
+    return None
+
+
+def _exit_status(files: dict[str, bytes], name: str, path: Path) -> int:
+    raw = files.get(f"{name}.rc")
+    if raw is None:
+        return 0
+    try:
+        return int(raw.decode("ascii").strip())
+    except ValueError:
+        raise EvidenceError(f"{path}/{name}.rc holds {raw[:20]!r}, not an exit status") from None
+
+
+def _host_of(path: Path) -> str:
+    name = path.resolve().name
+    for ending in (".tar.gz", ".tgz", *_ENDINGS):
+        name = name.removesuffix(ending)
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip(".-") or "node"
+
+
+def _read_file(path: Path) -> bytes:
+    with path.open("rb") as handle:
+        data = handle.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise EvidenceError(f"{path} has more than {MAX_FILE >> 20} MiB, which no output of a node has")
+    return data
+
+
+def _folder_files(path: Path) -> dict[str, bytes]:
+    """Every regular file below a folder; links that lead out of it, devices and pipes are not read."""
+    root = path.resolve()
+    files: dict[str, bytes] = {}
+    total = 0
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted(names):
+            entry = Path(folder, name)
+            try:
+                inside = entry.resolve().is_relative_to(root)
+                if not inside or not stat.S_ISREG(entry.stat().st_mode):
+                    continue
+                data = _read_file(entry)
+            except OSError as error:
+                raise EvidenceError(f"{entry} cannot be read: {error.strerror}") from None
+            files[entry.relative_to(root).as_posix()] = data
+            total += len(data)
+            _refuse_excess(path, len(files), total)
+    return files
+
+
+def _archive_files(path: Path) -> dict[str, bytes]:
+    """The regular files of an archive, read into memory: nothing is unpacked to disk."""
+    files: dict[str, bytes] = {}
+    total = 0
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            for count, entry in enumerate(archive, 1):
+                name = PurePosixPath(entry.name)
+                total += max(entry.size, 0)
+                _refuse_excess(path, count, total)
+                if name.is_absolute() or ".." in name.parts:
+                    raise EvidenceError(f"{path} holds {entry.name!r}, a path that leads out of the archive")
+                handle = archive.extractfile(entry) if entry.isreg() else None
+                if handle is not None:
+                    files[name.as_posix()] = handle.read(MAX_FILE + 1)
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, OSError) as error:
+        raise EvidenceError(f"{path} is no whole tar archive: {error}") from None
+    return _below_common_folder(files)
+
+
+def _below_common_folder(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Archives usually hold one folder; names count from there, as they do in a folder."""
+    for name in files:
+        if PurePosixPath(name).name == CONTENTS:
+            top = name.removesuffix(CONTENTS)
+            return {n.removeprefix(top): data for n, data in files.items() if n.startswith(top)}
+    tops = {PurePosixPath(name).parts[0] for name in files}
+    if len(tops) == 1 and all("/" in name for name in files):
+        top = f"{tops.pop()}/"
+        if top not in ("proc/", "etc/", "sys/"):
+            return {name.removeprefix(top): data for name, data in files.items()}
+    return files
+
+
+def _refuse_excess(path: Path, count: int, total: int) -> None:
+    if count > MAX_FILES or total > MAX_TOTAL:
+        raise EvidenceError(f"{path} holds more than {MAX_FILES} files or {MAX_TOTAL >> 20} MiB: hand in the node's outputs only")

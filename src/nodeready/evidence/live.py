@@ -1,0 +1,97 @@
+"""The node under the suite: independent probes at once, a wedged device asked no further."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from nodeready.evidence.capture import Evidence
+from nodeready.evidence.recording import Ended, Recording
+from nodeready.evidence.runner import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from nodeready.evidence.probe import Probe
+
+QUICK_BUDGET = 30.0
+_NEVER_ANSWERED = (Ended.TIMED_OUT, Ended.ABANDONED)
+
+
+class LiveNode:
+    """Runs probes on this machine and keeps every recording.
+
+    `keep` is called with each recording as it is made. `sudo` is put before the probes that need
+    root. All probes together end within `budget` seconds plus the graces of one.
+    """
+
+    def __init__(self, host: str, keep: Callable[[Recording], None], sudo: tuple[str, ...] = ()) -> None:
+        self.host, self.sudo = host, sudo
+        self._keep = keep
+        self._lock = threading.Lock()
+        self.recordings: dict[str, Recording] = {}
+        self._wedged: dict[str, str] = {}
+        self._stop = threading.Event()
+
+    def record(self, probes: Iterable[Probe], budget: float = QUICK_BUDGET) -> None:
+        """Run the probes: families side by side, one family's in their order, stand-ins last."""
+        until = time.monotonic() + budget
+        wanted = list(probes)
+        primaries = [p for p in wanted if not p.instead_of]
+        self._wave(primaries, until)
+        self._wave([p for p in wanted if p.instead_of and self._gave_nothing(p.instead_of)], until)
+
+    def evidence(self) -> Evidence:
+        """What has been recorded so far."""
+        with self._lock:
+            return Evidence("live", self.host, dict(self.recordings))
+
+    def keep_not_run(self, probe: Probe, reason: str) -> None:
+        """Record that a probe was not run, and why."""
+        self._store(_not_run(probe, reason))
+
+    def _store(self, recording: Recording) -> None:
+        with self._lock:
+            self.recordings[recording.name] = recording
+            self._keep(recording)
+
+    def _gave_nothing(self, name: str) -> bool:
+        recording = self.recordings.get(name)
+        return recording is None or recording.ended is not Ended.EXITED or recording.rc != 0
+
+    def _wave(self, probes: list[Probe], until: float) -> None:
+        families: dict[str, list[Probe]] = {}
+        for probe in probes:
+            families.setdefault(probe.family or probe.name, []).append(probe)
+        threads = [
+            threading.Thread(target=self._family, args=(family, members, until), daemon=True)
+            for family, members in families.items()
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:  # an interrupt: the probes are ended before the suite is
+            self._stop.set()
+            raise
+
+    def _family(self, family: str, probes: list[Probe], until: float) -> None:
+        for probe in probes:
+            left = until - time.monotonic()
+            wedged = self._wedged.get(family)
+            if wedged:
+                recording = _not_run(probe, f"not asked: {wedged} before it never answered")
+            elif left <= 0:
+                recording = _not_run(probe, "not asked: the time for all probes was used up")
+            else:
+                prefix = self.sudo if probe.root_for else ()
+                recording = run(probe, deadline=min(probe.deadline, left), prefix=prefix, stop=self._stop)
+                if recording.ended in _NEVER_ANSWERED:
+                    self._wedged[family] = probe.name
+            self._store(recording)
+
+
+def _not_run(probe: Probe, reason: str) -> Recording:
+    return Recording(probe.name, probe.argv, Ended.NOT_RUN, None, started=time.time(), reason=reason)

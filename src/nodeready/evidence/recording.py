@@ -1,0 +1,66 @@
+"""A recording is the raw result of one probe, kept before anything is parsed."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+
+class Ended(str, enum.Enum):
+    """How the probe came to its end."""
+
+    EXITED = "exited"
+    TIMED_OUT = "timed-out"
+    ABANDONED = "abandoned"
+    NOT_INSTALLED = "not-installed"
+    DENIED = "denied"
+    NOT_RUN = "not-run"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a probe gave, byte for byte.
+
+    `rc` is the exit status (negative: the signal that killed it), None where it never exited.
+    `truncated` is true where the output passed the cap and was cut there. `reason` says why a probe
+    was not run. `started` is a Unix time and `duration` is in seconds.
+    """
+
+    name: str
+    argv: tuple[str, ...] = ()
+    ended: Ended = Ended.EXITED
+    rc: int | None = 0
+    stdout: bytes = b""
+    stderr: bytes = b""
+    started: float = 0.0
+    duration: float = 0.0
+    truncated: bool = False
+    reason: str = ""
+
+    def metadata(self) -> dict[str, Any]:
+        """Everything but the output itself, for the capture's list of contents."""
+        return {
+            "name": self.name,
+            "argv": list(self.argv),
+            "ended": self.ended.value,
+            "rc": self.rc,
+            "started": self.started,
+            "duration": round(self.duration, 6),
+            "truncated": self.truncated,
+            "reason": self.reason,
+            "bytes": len(self.stdout),
+            "sha256": hashlib.sha256(self.stdout).hexdigest(),
+            "stderr_bytes": len(self.stderr),
+        }
+
+    @property
+    def complaint(self) -> str:
+        """The first line of what it said on standard error, else on standard output."""
+        for stream in (self.stderr, self.stdout):
+            text = stream.decode("utf-8", "replace").strip()
+            if text:
+                return text.splitlines()[0][:200]
+        return ""

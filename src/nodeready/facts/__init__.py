@@ -1,0 +1,1 @@
+"""Facts are parsed from recordings: one module per tool or file, a probe constant and a parser."""
