@@ -184,10 +184,11 @@ class Demand:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict with the sentence that explains it."""
+    """A verdict with the sentence that explains it, and the bare reason of an unverified one."""
 
     verdict: Verdict
     sentence: str
+    reason: str = ""
 
 
 def judge(demand: Demand, reading: Reading[Any]) -> Judgement:
@@ -195,14 +196,13 @@ def judge(demand: Demand, reading: Reading[Any]) -> Judgement:
     if demand.absent:
         return Judgement(Verdict.NOT_APPLICABLE, demand.absent)
     if isinstance(reading, Unknown):
-        return Judgement(Verdict.UNVERIFIED, f"{demand.title} is unknown: {reading.reason}")
+        return Judgement(Verdict.UNVERIFIED, f"{demand.title} is unknown: {reading.reason}", reading.reason)
     seen = f"{demand.title} is {reading.value}" + (f" ({reading.note})" if reading.note else "")
     if reading.defect:
         return Judgement(Verdict.FAIL, f"{seen}: {reading.defect}")
     if demand.plausible is not None and reading.value > demand.plausible:
-        return Judgement(
-            Verdict.UNVERIFIED, f"{seen}: above the plausible {demand.plausible}, so the measurement itself failed"
-        )
+        reason = f"above the plausible {demand.plausible}, so the measurement itself failed"
+        return Judgement(Verdict.UNVERIFIED, f"{seen}: {reason}", reason)
     return _against_bounds(demand, reading, seen)
 
 
@@ -211,7 +211,8 @@ def _against_bounds(demand: Demand, reading: Known[Any], seen: str) -> Judgement
     if demand.required and not demand.required.holds(reading.value, reading.share):
         hopeless = reading.ceiling is not None and not demand.required.holds(reading.ceiling, reading.share)
         if reading.doubt and not hopeless:
-            return Judgement(Verdict.UNVERIFIED, f"{seen}, demanded {demand.required}: {reading.doubt}")
+            sentence = f"{seen}, demanded {demand.required}: {reading.doubt}"
+            return Judgement(Verdict.UNVERIFIED, sentence, reading.doubt)
         at_best = f" and can be {reading.ceiling} at best" if hopeless else ""
         return Judgement(Verdict.FAIL, f"{seen}{at_best}, demanded {demand.required}{allowance}")
     if demand.recommended and not demand.recommended.holds(reading.value, reading.share):

@@ -51,7 +51,8 @@ class Acceptance(str, enum.Enum):
 class Finding:
     """One demand on one subject, judged.
 
-    `causes` are check ids whose failure would explain an unverified finding; `blocked_by` names those
+    `reason` says why an unverified one could not be judged, without naming the subject, so that equal
+    ones can be told together. `causes` are check ids whose failure would explain an unverified finding; `blocked_by` names those
     of them that did fail, as `check@subject`.
     """
 
@@ -62,6 +63,7 @@ class Finding:
     observed: dict[str, Any] | None
     message: str
     remedy: str = ""
+    reason: str = ""
     evidence: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
     blocked_by: tuple[str, ...] = field(default=())

@@ -1,0 +1,35 @@
+from nodeready.check import check
+
+
+@check(
+    "gpu.count",
+    remedy="Find the missing bus id in `lspci -d 10de:` and the kernel log; reset or power-cycle the node, then exchange the GPU.",
+)
+def test_driver_lists_every_gpu(node, expect):
+    """The driver lists as many GPUs as were bought."""
+    expect("gpu.count", node.gpu_count)
+
+
+@check("gpu.product", remedy="Compare the GPU's part number with the order; the node may be of another type than --node-type says.")
+def test_gpu_is_what_was_bought(gpu, expect):
+    """The product is told by its PCI device id; names differ between drivers and do not say SXM."""
+    expect("gpu.product", gpu.product)
+
+
+@check("gpu.memory", remedy="Reset the GPU and read again; if memory stays missing, exchange it.")
+def test_gpu_shows_all_its_memory(gpu, expect):
+    """A GPU that shows less memory than its siblings has lost part of it, or is another product."""
+    expect("gpu.memory", gpu.memory)
+
+
+@check("gpu.compute-capability", remedy="The GPU is not of the Hopper generation, or the driver does not know it: compare with the order.")
+def test_gpu_is_compute_capability_9(gpu, expect):
+    """Code built for sm_90 runs on nothing else."""
+    expect("gpu.compute-capability", gpu.compute_capability)
+
+
+@check("gpu.mig", remedy="`nvidia-smi -i INDEX -mig 0`, then reset the GPU.")
+def test_mig_is_off(gpu, expect):
+    """With MIG on, whole-GPU jobs see a slice, and NVLink and throughput cannot be judged."""
+    expect("gpu.mig", gpu.mig_mode)
+    expect("gpu.mig/pending", gpu.mig_mode_pending)

@@ -1,0 +1,55 @@
+from nodeready.check import check
+
+
+@check("health.ecc-mode", remedy="`nvidia-smi -i INDEX -e 1`, then reset the GPU.")
+def test_ecc_is_on(gpu, expect):
+    """Without ECC every memory error goes unseen."""
+    expect("health.ecc-mode", gpu.health.ecc_mode)
+    expect("health.ecc-mode/pending", gpu.health.ecc_mode_pending)
+
+
+@check(
+    "health.ecc-uncorrected",
+    remedy="Reset the GPU and run the gate again; exchange it when the errors come back or its lifetime SRAM errors pass 4.",
+)
+def test_no_uncorrected_memory_error(gpu, expect):
+    """An uncorrected error ended or corrupted a job on this GPU."""
+    expect("health.ecc-uncorrected/sram", gpu.health.sram_uncorrected)
+    expect("health.ecc-uncorrected/dram", gpu.health.dram_uncorrected)
+    expect("health.ecc-uncorrected/sram-lifetime", gpu.health.sram_uncorrected_lifetime)
+    expect("health.ecc-uncorrected/dram-lifetime", gpu.health.dram_uncorrected_lifetime)
+
+
+@check("health.row-remap-pending", remedy="Reset the GPU (or reboot) so that the remap takes effect, then run the gate again.")
+def test_no_row_remap_waits_for_a_reset(gpu, expect):
+    """A bad row stays in use until the GPU is reset."""
+    expect("health.row-remap-pending", gpu.health.row_remap_pending)
+
+
+@check("health.row-remap-failure", remedy="Exchange the GPU: a failed row remap is a criterion of its warranty.")
+def test_no_row_remap_failed(gpu, expect):
+    """The spare rows of a bank are used up."""
+    expect("health.row-remap-failure", gpu.health.row_remap_failure)
+
+
+@check("health.recovery-action", remedy="Drain the node and do what the driver asks for: reset the GPU, or reboot.")
+def test_driver_asks_for_no_recovery(gpu, expect):
+    """A GPU that waits for a reset or reboot refuses new work."""
+    expect("health.recovery-action", gpu.health.recovery_action)
+
+
+@check(
+    "health.clock-events",
+    remedy="Power brake: look at the power supplies and their budget. Thermal: look at fans, airflow and the cold plate.",
+)
+def test_nothing_holds_the_clocks_down(gpu, expect):
+    """Hardware slowdown, thermal slowdown and power brake cut the clocks to a fraction."""
+    expect("health.clock-events", gpu.health.slowdowns)
+
+
+@check("health.xid", remedy="Follow the next step of each Xid named here; drain the node until it is done.")
+def test_kernel_log_holds_no_hardware_xid(node, expect):
+    """These Xid errors mean a GPU, link or memory fault that a new job will meet again."""
+    expect("health.xid", node.kernel.hardware_xids)
+    expect("health.xid/warning", node.kernel.warning_xids)
+    expect("health.xid/log", node.kernel.log_reaches_boot)

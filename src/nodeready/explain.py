@@ -1,0 +1,65 @@
+"""What is demanded of a node type, and under which names evidence is looked for."""
+
+from __future__ import annotations
+
+import difflib
+
+from nodeready.baseline import load
+from nodeready.check import load_checks
+from nodeready.node.catalogue import evidence_names
+
+
+def lines(topic: str, node_type: str) -> list[str]:
+    """The explanation of `checks`, `evidence` or one check; raises ValueError for anything else."""
+    if topic == "evidence":
+        return _evidence()
+    if topic == "checks":
+        return _checks(node_type)
+    return _one_check(topic, node_type)
+
+
+def _evidence() -> list[str]:
+    rows = ["evidence name (one ending .txt, .xml or .json is ignored)          what it is"]
+    for name, probe in evidence_names().items():
+        how = "a file, at its own path" if probe.is_file else f"`{' '.join(probe.argv)}`"
+        if name in ("matmul", "torch"):
+            how = f"what the probe script {name} prints"
+        if not probe.argv:
+            how = "`nvidia-smi -L` inside a container"
+        needs = "; root sees more" if probe.root_for else ""
+        rows.append(f"  {name:66} {how}{needs}")
+    return [
+        *rows,
+        "  NAME.rc holds an exit status other than 0, NAME.err the standard error.",
+        "  Forms of one datum: the first that is there decides (nvidia-smi_-q_-x before nvidia-smi_-q; lspci_-nnvvv,",
+        "  lspci_-vvv, lspci_-nn); one that is missing or exited non-zero falls through to the next.",
+    ]
+
+
+def _checks(node_type: str) -> list[str]:
+    rows = [f"{'key':40} {'per':5} {'tier':11} {'measure':12} demanded of {node_type}"]
+    rows += [
+        f"{key:40} {d.per:5} {d.tier:11} {d.measure:12} {d.absent and 'absent: ' + d.absent or d.demanded()}"
+        for key, d in load(node_type).demands.items()
+    ]
+    return rows
+
+
+def _one_check(check_id: str, node_type: str) -> list[str]:
+    checks, baseline = load_checks(), load(node_type)
+    check = checks.get(check_id.partition("/")[0])
+    if check is None:
+        near = ", ".join(difflib.get_close_matches(check_id, checks, n=3)) or "checks, evidence"
+        raise ValueError(f"there is no check {check_id!r}; did you mean {near}?")
+    rows = [check.id, f"  {check.claim}", f"  when it fails: {check.remedy}"]
+    for key, demand in baseline.demands.items():
+        if demand.check != check.id:
+            continue
+        source = baseline.sources.get(demand.source, {})
+        rows += [
+            f"  {key}: {demand.title}, per {demand.per}, tier {demand.tier}, measure {demand.measure}",
+            f"    demanded of {node_type}: {demand.demanded() or 'absent: ' + demand.absent}",
+            f"    why: {demand.why}",
+            f"    source: {demand.source} - {source.get('title', '')} ({source.get('where', '')}, {source.get('date', '')})",
+        ]
+    return rows

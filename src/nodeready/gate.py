@@ -1,0 +1,144 @@
+"""One run of the gate: what is asked for, the evidence it judges, and the folder it fills."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodeready import baseline as baselines
+from nodeready.acquire import acquire
+from nodeready.engine import Judging
+from nodeready.evidence.capture import CaptureWriter, EvidenceError, pack_evidence
+from nodeready.evidence.folder import read_evidence
+from nodeready.node import Node
+from nodeready.node.catalogue import evidence_names
+from nodeready.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nodeready.evidence.capture import Evidence
+
+AUTO = "auto"
+
+
+class UsageError(ValueError):
+    """What was asked for does not exist or does not fit; the text says what does."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an operator asks for, as options of pytest or of `nodeready`."""
+
+    node_type: str
+    tier: str = "acceptance"
+    evidence: str = ""
+    baseline: str = ""
+    settings: tuple[str, ...] = ()
+    python: str = sys.executable
+    report_dir: str = "reports"
+    sudo: bool = False
+    force: bool = False
+    report_only: bool = False
+
+
+@dataclass
+class Gate:
+    """A run that is being made. `busy` says who holds the node where nothing was run for that."""
+
+    request: Request
+    plan: Plan
+    handed_in: Evidence | None
+    host: str
+    started: float
+    folder: Path | None = None
+    evidence: Evidence | None = None
+    busy: str = ""
+    subset: bool = False
+    judging: Judging | None = field(default=None)
+
+    @classmethod
+    def open(cls, request: Request) -> Gate:
+        """Check everything that was asked for; the node is not touched and nothing is written yet."""
+        if request.tier == "burn-in":
+            raise UsageError("--tier burn-in does not exist yet; this version has quick and acceptance")
+        if request.tier not in baselines.TIERS:
+            raise UsageError(f"--tier {request.tier}: there is no such tier; known: quick, acceptance")
+        if not request.node_type:
+            raise UsageError(f"--node-type is missing: say what the node should be, one of {', '.join(baselines.node_types())}")
+        handed_in = None
+        try:
+            baseline = baselines.load(request.node_type, request.baseline, list(request.settings))
+            if request.evidence:
+                handed_in = read_evidence(Path(request.evidence), evidence_names())
+        except (baselines.BaselineError, EvidenceError) as error:
+            raise UsageError(str(error)) from None
+        if not shutil.which(request.python):
+            raise UsageError(f"--python {request.python}: there is no such program")
+        host = handed_in.host if handed_in else _safe(socket.gethostname())
+        return cls(request, Plan(baseline, request.tier), handed_in, host, time.time())
+
+    def make_folder(self) -> Path:
+        """Create the run folder: REPORT_DIR/HOST/TIME, with a number appended where it is taken."""
+        parent = Path(self.request.report_dir) / self.host
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self.started))
+        for number in range(1, 1000):
+            folder = parent / (stamp if number == 1 else f"{stamp}-{number}")
+            try:
+                folder.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise UsageError(f"--report-dir {self.request.report_dir} cannot be written: {error.strerror}") from None
+            self.folder = folder
+            return folder
+        raise UsageError(f"{parent} holds a thousand runs of this second")
+
+    def gather(self, announce: Callable[[str], None]) -> Judging:
+        """Get the evidence (live: run the probes) and stand ready to judge it."""
+        if self.folder is None:
+            raise RuntimeError("make_folder() comes first")
+        count = self.plan.baseline.gpu_count
+        if self.handed_in is not None:
+            self.evidence = self.handed_in
+        else:
+            writer = CaptureWriter(self.folder / "capture", self.host, utc(self.started))
+            self.evidence, self.busy = acquire(self.request, self.plan, self.host, writer.add, announce)
+        self.judging = Judging(self.plan, Node(self.evidence, count))
+        return self.judging
+
+    def pack_capture(self) -> None:
+        """Pack what was recorded; the folder of a live run is then no longer needed."""
+        if self.folder is None or self.evidence is None:
+            raise RuntimeError("gather() comes first")
+        pack_evidence(self.evidence, utc(self.started), self.folder / "capture.tar.gz")
+        shutil.rmtree(self.folder / "capture", ignore_errors=True)
+
+    def point_latest(self) -> None:
+        """Let REPORT_DIR/HOST/latest lead to this run."""
+        if self.folder is None:
+            raise RuntimeError("make_folder() comes first")
+        link, beside = self.folder.parent / "latest", self.folder.parent / f".latest.{os.getpid()}"
+        beside.symlink_to(self.folder.name)
+        beside.replace(link)
+
+    def discard_empty_folder(self) -> None:
+        """Remove a run folder in which nothing was kept."""
+        if self.folder is not None and self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+
+def utc(moment: float) -> str:
+    """A Unix time in ISO 8601, UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
+def _safe(host: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "-", host).strip(".-") or "node"

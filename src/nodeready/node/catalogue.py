@@ -1,0 +1,85 @@
+"""All probes, and so all evidence names: what is asked of a node, and which checks need it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodeready import probes
+from nodeready.evidence.probe import Probe
+from nodeready.facts import (
+    dmidecode,
+    docker,
+    driver_module,
+    fabric_manager,
+    kernel_log,
+    lspci,
+    matmul,
+    meminfo,
+    nvcc,
+    nvidia_ctk,
+    nvidia_smi_text,
+    nvidia_smi_xml,
+    nvlink,
+    os_release,
+    query_gpu,
+    torch_info,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def script(name: str) -> str:
+    """The path of a stand-alone probe script."""
+    return str(Path(probes.__file__).parent / f"{name}.py")
+
+
+def matmul_by(python: str) -> Probe:
+    """The matmul probe under the Python of the environment that runs jobs."""
+    return matmul.matmul_probe(python, script("matmul"))
+
+
+def torch_by(python: str) -> Probe:
+    """The torch probe under the Python of the environment that runs jobs."""
+    return torch_info.torch_probe(python, script("torch_info"))
+
+
+MATMUL = matmul_by(sys.executable)
+TORCH = torch_by(sys.executable)
+CONTAINER_GPUS = Probe("container-gpus", (), family="container", tier="acceptance", serves=("container.gpu-visible",))
+
+PROBES: tuple[Probe, ...] = (
+    nvidia_smi_xml.SMI_XML,
+    nvidia_smi_text.SMI_TEXT,
+    nvlink.NVLINK_STATUS,
+    query_gpu.COMPUTE_CAPABILITY,
+    lspci.LSPCI_NNVVV,
+    lspci.LSPCI_VVV,
+    lspci.LSPCI_NN,
+    kernel_log.DMESG,
+    kernel_log.JOURNAL,
+    meminfo.MEMINFO,
+    dmidecode.DMI_MEMORY,
+    os_release.OS_RELEASE,
+    driver_module.MODULE_VERSION,
+    nvcc.NVCC,
+    docker.DOCKER_INFO,
+    nvidia_ctk.NVIDIA_CTK,
+    fabric_manager.FM_ACTIVE,
+    fabric_manager.FM_VERSION,
+    CONTAINER_GPUS,
+    TORCH,
+    MATMUL,
+)
+
+
+def evidence_names() -> dict[str, Probe]:
+    """Every name that an evidence folder may hold."""
+    return {probe.name: probe for probe in PROBES}
+
+
+def quick_probes() -> Sequence[Probe]:
+    """What a quick run asks of a live node."""
+    return [probe for probe in PROBES if probe.tier == "quick"]

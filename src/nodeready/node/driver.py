@@ -1,0 +1,157 @@
+"""Driver, fabric manager and frameworks of the node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodeready.evidence.recording import Ended, Recording
+from nodeready.facts import driver_module, fabric_manager, nvidia_smi_text, nvidia_smi_xml, torch_info
+from nodeready.node.catalogue import TORCH
+from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
+
+if TYPE_CHECKING:
+    from nodeready.facts.torch_info import TorchInfo
+    from nodeready.node.sources import Sources
+
+SMI_EXIT = {
+    2: "an argument is not supported by this driver",
+    3: "the operation is not supported on this device",
+    4: "no permission",
+    6: "the device was not found",
+    8: "a GPU's external power cables are not attached",
+    9: "the kernel module is not loaded",
+    10: "the kernel module sees an interrupt problem with a GPU",
+    12: "libnvidia-ml.so.1 cannot be found or loaded",
+    13: "the driver's library lacks a function",
+    14: "a GPU's infoROM is corrupted",
+    15: "a GPU has fallen off the bus or is not reachable",
+    18: "kernel module and library are of different versions",
+    255: "an error without a status of its own",
+}
+
+
+class Driver:
+    """The NVIDIA driver: whether it answers, and its versions."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    @property
+    def responds(self) -> Reading[bool]:
+        """Whether nvidia-smi answered: a missing command, an error status or silence is a no."""
+        evidence = self._sources.documents.evidence
+        for probe, (_, document) in zip((nvidia_smi_xml.SMI_XML, nvidia_smi_text.SMI_TEXT), self._sources.smi, strict=True):
+            recording = evidence.get(probe.name)
+            if recording is None:
+                continue
+            refusal = _refusal(recording)
+            if refusal:
+                return Known(False, note=refusal, recordings=(probe.name,))
+            if isinstance(document, Unknown):
+                return document
+            return Known(True, note=document.complaint, recordings=(probe.name,))
+        return Unknown("nvidia-smi -q was not recorded", missing=True)
+
+    @property
+    def version(self) -> Reading[str]:
+        """The driver's version by nvidia-smi, and by the kernel module."""
+        return first_of(*self._smi_versions(), self._module_version)
+
+    def _smi_versions(self) -> list[Reading[str]]:
+        return [
+            explained_by(document, "driver.responds") if isinstance(document, Unknown) else cite(document.driver_version, name)
+            for name, document in self._sources.smi
+        ]
+
+    @property
+    def _module_version(self) -> Reading[str]:
+        found = self._sources.documents.read(driver_module.MODULE_VERSION, driver_module.parse)
+        return cite(found, driver_module.MODULE_VERSION.name)
+
+    @property
+    def cuda_version(self) -> Reading[str]:
+        """The newest CUDA that the driver runs."""
+        return first_of(
+            *(
+                explained_by(document, "driver.responds") if isinstance(document, Unknown) else cite(document.cuda_version, name)
+                for name, document in self._sources.smi
+            )
+        )
+
+    @property
+    def matches_library(self) -> Reading[bool]:
+        """Whether kernel module and library are of one version."""
+        for probe in (nvidia_smi_xml.SMI_XML, nvidia_smi_text.SMI_TEXT):
+            recording = self._sources.documents.evidence.get(probe.name)
+            said = (recording.stdout + recording.stderr).decode("utf-8", "replace") if recording and recording.rc else ""
+            if "library version mismatch" in said.lower():
+                return Known(False, note="; ".join(said.split("\n")[:2]).strip("; "), recordings=(probe.name,))
+        module, library = self._module_version, first_of(*self._smi_versions())
+        if isinstance(module, Unknown) or isinstance(library, Unknown):
+            return module if isinstance(module, Unknown) else library
+        note = f"module {module.value}, library {library.value}"
+        return Known(module.value == library.value, note=note, recordings=(*module.recordings, *library.recordings))
+
+
+def _refusal(recording: Recording) -> str:
+    """Why a recording shows a driver that does not answer; empty where it does, or where nothing is shown."""
+    if recording.ended in (Ended.NOT_INSTALLED, Ended.TIMED_OUT, Ended.ABANDONED):
+        return recording.reason or recording.ended.value
+    if recording.ended is not Ended.EXITED or not recording.rc or recording.truncated:
+        return ""
+    meaning = SMI_EXIT.get(recording.rc, "")
+    return f"exit status {recording.rc}" + (f" ({meaning})" if meaning else "") + f": {recording.complaint or 'no word'}"
+
+
+class FabricManager:
+    """The service that trains the NVSwitches."""
+
+    def __init__(self, sources: Sources, driver: Driver) -> None:
+        self._sources, self._driver = sources, driver
+
+    @property
+    def state(self) -> Reading[str]:
+        """What systemd says of the service."""
+        found = self._sources.documents.read(fabric_manager.FM_ACTIVE, fabric_manager.parse_state)
+        return cite(found, fabric_manager.FM_ACTIVE.name)
+
+    @property
+    def matches_driver(self) -> Reading[bool]:
+        """Whether it is of exactly the driver's version."""
+        found = self._sources.documents.read(fabric_manager.FM_VERSION, fabric_manager.parse_version)
+        mine, driver = cite(found, fabric_manager.FM_VERSION.name), self._driver.version
+        if isinstance(mine, Unknown) or isinstance(driver, Unknown):
+            return mine if isinstance(mine, Unknown) else driver
+        note = f"fabric manager {mine.value}, driver {driver.value}"
+        return Known(mine.value == driver.value, note=note, recordings=(*mine.recordings, *driver.recordings))
+
+
+class Torch:
+    """PyTorch in the environment that runs jobs."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    @property
+    def _info(self) -> TorchInfo | Unknown:
+        return self._sources.documents.read(TORCH, torch_info.parse)
+
+    @property
+    def version(self) -> Reading[str]:
+        """Its version."""
+        info = self._info
+        return info if isinstance(info, Unknown) else cite(info.version, TORCH.name)
+
+    @property
+    def cuda(self) -> Reading[str]:
+        """The CUDA version it was built for; a CPU build has none and misses every demand."""
+        info = self._info
+        return info if isinstance(info, Unknown) else cite(info.cuda, TORCH.name)
+
+    @property
+    def has_sm_90(self) -> Reading[bool]:
+        """Whether it holds code for Hopper."""
+        info = self._info
+        if isinstance(info, Unknown):
+            return info
+        return cite(info.arch_list, TORCH.name).map(lambda archs: bool({"sm_90", "sm_90a", "compute_90"} & set(archs)))

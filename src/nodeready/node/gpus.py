@@ -1,0 +1,225 @@
+"""One GPU of the node: its readings from the driver, the bus and the load probes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nodeready.reading import Known, Reading, Unknown, cite, first_of
+
+if TYPE_CHECKING:
+    from nodeready.facts.lspci import Device
+    from nodeready.facts.matmul import Result
+    from nodeready.node.sources import Sources
+    from nodeready.quantity import Quantity
+
+OLD_CUBLAS = (12, 4)
+_SLOWDOWNS = {
+    "event_hw_slowdown": "HW slowdown",
+    "event_hw_thermal": "HW thermal slowdown",
+    "event_power_brake": "HW power brake",
+    "event_sw_thermal": "SW thermal slowdown",
+}
+
+
+class Gpu:
+    """The GPU in one slot; `bus_id` is None where fewer GPUs are known than planned."""
+
+    def __init__(self, sources: Sources, subject: str, bus_id: str | None) -> None:
+        self._sources, self.subject, self.bus_id = sources, subject, bus_id
+        self.pcie = Pcie(self)
+        self.health = Health(self)
+        self.nvlink = NvLinks(self)
+
+    def smi(self, field: str, *, volatile: bool = False) -> Reading[Any]:
+        """A field of nvidia-smi's documents; `volatile` ones are not compared between the two."""
+        return first_of(*self._sources.smi_fields(self.bus_id, field), agree=not volatile)
+
+    @property
+    def device(self) -> Reading[Device]:
+        """The GPU on the PCI bus."""
+        return self._sources.pci_device(self.bus_id)
+
+    @property
+    def product(self) -> Reading[str]:
+        """Vendor and device id, `10de:2330`; the product's name is its note."""
+        bus = _of(self.device, "vendor_device")
+        reading = first_of(self.smi("device_id"), bus)
+        name = self.smi("product_name")
+        if isinstance(reading, Known) and isinstance(name, Known):
+            return replace(reading, note="; ".join(filter(None, [name.value, reading.note])))
+        return reading
+
+    @property
+    def memory(self) -> Reading[Quantity]:
+        """The frame buffer that the driver counts."""
+        return self.smi("memory_total")
+
+    @property
+    def compute_capability(self) -> Reading[str]:
+        """By the driver, and by CUDA where the torch probe ran."""
+        return first_of(self._sources.smi_capability(self.bus_id), self._sources.torch_capability(self.bus_id))
+
+    @property
+    def mig_mode(self) -> Reading[str]:
+        """Enabled or Disabled."""
+        return self.smi("mig_current")
+
+    @property
+    def mig_mode_pending(self) -> Reading[str]:
+        """What MIG mode will be after the next reset."""
+        return self.smi("mig_pending")
+
+    @property
+    def power_limit(self) -> Reading[Quantity]:
+        """The limit that is enforced now."""
+        return self.smi("power_limit")
+
+    @property
+    def thermal_margin(self) -> Reading[Quantity]:
+        """Degrees left to the temperature limit (T.Limit)."""
+        return self.smi("margin", volatile=True)
+
+    def matmul(self, dtype: str, size: int) -> Matmul:
+        """What the matmul probe measured on this GPU."""
+        return Matmul(self._sources, self._sources.matmul_result(self.bus_id, dtype, size))
+
+    def products_correct(self, dtype: str) -> Reading[bool]:
+        """Whether every product of that type was verified: one wrong one is enough."""
+        results = self._sources.matmul_results(self.bus_id, dtype)
+        if isinstance(results, Unknown):
+            return results
+        verified = [result.verified for result in results]
+        wrong = [v for v in verified if isinstance(v, Known) and not v.value]
+        unknown = [v for v in verified if isinstance(v, Unknown)]
+        return wrong[0] if wrong else unknown[0] if unknown else verified[0]
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """One measured matrix product."""
+
+    sources: Sources
+    result: Result | Unknown
+
+    @property
+    def rate(self) -> Reading[Quantity]:
+        """The median rate; a low one proves nothing where the library is older than the GPU needs."""
+        rate: Reading[Quantity] = self.result if isinstance(self.result, Unknown) else self.result.tflops
+        cublas = self.sources.cublas
+        if isinstance(rate, Known) and isinstance(cublas, Known):
+            version = tuple(int(part) for part in cublas.value.split(".")[:2])
+            if version < OLD_CUBLAS:
+                doubt = f"cuBLAS {cublas.value} is older than 12.4 and slow on Hopper, measure with a newer one"
+                return replace(rate, doubt=doubt)
+        return rate
+
+
+class Pcie:
+    """The link between GPU and host."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+
+    @property
+    def generation(self) -> Reading[int]:
+        """The generation the link runs at; below full power a low one is in doubt, not its maximum."""
+        gpu = self._gpu
+        smi = gpu.smi("link_gen_current", volatile=True)
+        bus = _of(gpu.device, "link_generation")
+        reading = first_of(smi, bus, agree=False)
+        if isinstance(reading, Unknown):
+            return reading
+        maxima = [gpu.smi("link_gen_max"), _of(gpu.device, "link_generation_max")]
+        ceiling = min((m.value for m in maxima if isinstance(m, Known)), default=None)
+        state = gpu.smi("performance_state", volatile=True)
+        if isinstance(smi, Known) and isinstance(state, Known) and state.value == "P0":
+            return replace(reading, note=_joined(reading.note, "in P0"), ceiling=ceiling)
+        idle = f"in {state.value}" if isinstance(smi, Known) and isinstance(state, Known) else "in an unknown performance state"
+        doubt = f"it was read {idle}, where links may slow down to save power; read it under load"
+        return replace(reading, doubt=doubt, ceiling=ceiling)
+
+    @property
+    def width(self) -> Reading[int]:
+        """Lanes in use; of several forms the lowest."""
+        smi = self._gpu.smi("link_width_current", volatile=True)
+        bus = _of(self._gpu.device, "link_width")
+        reading = first_of(smi, bus, agree=False)
+        lower = [r for r in (smi, bus) if isinstance(r, Known) and isinstance(reading, Known) and r.value < reading.value]
+        return lower[0] if lower else reading
+
+
+class Health:
+    """ECC, row remapping, recovery and slowdowns."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self.ecc_mode = gpu.smi("ecc_mode_current")
+        self.ecc_mode_pending = gpu.smi("ecc_mode_pending")
+        self.sram_uncorrected = gpu.smi("ecc_sram_uncorrected_volatile")
+        self.dram_uncorrected = gpu.smi("ecc_dram_uncorrected_volatile")
+        self.sram_uncorrected_lifetime = gpu.smi("ecc_sram_uncorrected_aggregate")
+        self.dram_uncorrected_lifetime = gpu.smi("ecc_dram_uncorrected_aggregate")
+        self.row_remap_pending = gpu.smi("row_remap_pending")
+        self.row_remap_failure = gpu.smi("row_remap_failure")
+        self.recovery_action = gpu.smi("recovery_action")
+
+    @property
+    def slowdowns(self) -> Reading[str]:
+        """The slowdowns in force, in words; `none` only where every one of them was read."""
+        readings = {words: self._gpu.smi(field, volatile=True) for field, words in _SLOWDOWNS.items()}
+        active = [words for words, reading in readings.items() if isinstance(reading, Known) and reading.value]
+        recordings = tuple(dict.fromkeys(name for r in readings.values() for name in r.recordings))
+        if not active:
+            unknown = [reading for reading in readings.values() if isinstance(reading, Unknown)]
+            return unknown[0] if unknown else Known("none", recordings=recordings)
+        doubt = ""
+        utilisation = self._gpu.smi("gpu_util", volatile=True)
+        if active == [_SLOWDOWNS["event_sw_thermal"]] and isinstance(utilisation, Known) and utilisation.value > 0:
+            doubt = "the GPU was under load, where one sample of it is no fault; read it idle"
+        return Known(", ".join(active), recordings=recordings, doubt=doubt)
+
+
+class NvLinks:
+    """NVLink and fabric of one GPU."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+
+    @property
+    def links_active(self) -> Reading[int]:
+        """How many links are up."""
+        links = self._gpu._sources.nvlinks(self._gpu)  # noqa: SLF001 - one room
+        return links.map(lambda found: sum(link.speed is not None for link in found))
+
+    @property
+    def slowest_link(self) -> Reading[Quantity]:
+        """The speed of the slowest link that is up, per direction."""
+        links = self._gpu._sources.nvlinks(self._gpu)  # noqa: SLF001 - one room
+        if isinstance(links, Unknown):
+            return links
+        speeds = [link.speed for link in links.value if link.speed is not None]
+        if not speeds:
+            return Unknown("no link is up", recordings=links.recordings, causes=("nvlink.links-active",))
+        return Known(min(speeds), recordings=links.recordings)
+
+    @property
+    def fabric_state(self) -> Reading[str]:
+        """State and status, as in `Completed, Success`."""
+        state = self._gpu.smi("fabric_state", volatile=True)
+        status = self._gpu.smi("fabric_status", volatile=True)
+        if isinstance(state, Known) and state.value != "Completed" and isinstance(status, Unknown):
+            return state
+        return state if isinstance(state, Unknown) else status.map(lambda word: f"{state.value}, {word}")
+
+
+def _of(device: Reading[Device], field: str) -> Reading[Any]:
+    """A reading of the device on the bus."""
+    if isinstance(device, Unknown):
+        return device
+    reading: Reading[Any] = getattr(device.value, field)
+    return cite(reading, *device.recordings)
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))

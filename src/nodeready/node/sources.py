@@ -1,0 +1,178 @@
+"""Where each datum of a GPU is to be found, in which order, and how the forms name the same GPU."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nodeready.facts import kernel_log, lspci, matmul, nvidia_smi_text, nvidia_smi_xml, nvlink, query_gpu, torch_info
+from nodeready.node.catalogue import MATMUL, TORCH
+from nodeready.node.documents import Documents
+from nodeready.reading import Known, Reading, Unknown, cite, explained_by
+
+if TYPE_CHECKING:
+    from nodeready.evidence.capture import Evidence
+    from nodeready.facts.kernel_log import KernelLog
+    from nodeready.facts.lspci import Device, Listing
+    from nodeready.facts.matmul import Result
+    from nodeready.facts.nvidia_smi import Smi
+    from nodeready.facts.nvlink import Link
+    from nodeready.node.gpus import Gpu
+
+SLOT_UNKNOWN = "fewer GPUs are known than planned, so this one's slot is unknown"
+_LOST = ("gpu.count", "pcie.gpu-present")
+
+
+class Sources:
+    """The documents of one node, asked by bus id."""
+
+    def __init__(self, evidence: Evidence, gpu_count: int) -> None:
+        self.documents, self.gpu_count = Documents(evidence), gpu_count
+
+    @cached_property
+    def smi(self) -> tuple[tuple[str, Smi | Unknown], ...]:
+        """The two forms of nvidia-smi's full document."""
+        forms = ((nvidia_smi_xml.SMI_XML, nvidia_smi_xml.parse), (nvidia_smi_text.SMI_TEXT, nvidia_smi_text.parse))
+        return tuple((probe.name, self.documents.read(probe, parse)) for probe, parse in forms)
+
+    @cached_property
+    def pci(self) -> tuple[tuple[str, Listing | Unknown], ...]:
+        """The PCI listings, the fullest first."""
+        probes = (lspci.LSPCI_NNVVV, lspci.LSPCI_VVV, lspci.LSPCI_NN)
+        return tuple((probe.name, self.documents.read(probe, lspci.parse)) for probe in probes)
+
+    @cached_property
+    def kernel_logs(self) -> tuple[tuple[str, KernelLog | Unknown], ...]:
+        """The kernel's ring buffer, and the journal's copy of it."""
+        probes = (kernel_log.DMESG, kernel_log.JOURNAL)
+        return tuple((probe.name, self.documents.read(probe, kernel_log.parse)) for probe in probes)
+
+    @cached_property
+    def bus_ids(self) -> tuple[str | None, ...]:
+        """One bus id for each planned slot, in order; None at the end where fewer are known."""
+        known: set[str] = set()
+        for _, listing in self.pci:
+            if not isinstance(listing, Unknown):
+                known |= {bus_id for bus_id, device in listing.devices.items() if device.is_gpu}
+        for _, document in self.smi:
+            if not isinstance(document, Unknown):
+                known |= set(document.gpus)
+        named = set()
+        for _, log in self.kernel_logs:
+            if not isinstance(log, Unknown):
+                named |= {*(xid.bus_id for xid in log.xids if xid.bus_id), *log.fallen_off}
+        for bus_id in sorted(named - known)[: max(0, self.gpu_count - len(known))]:
+            known.add(bus_id)
+        found: list[str | None] = [*sorted(known)[: self.gpu_count]]
+        return tuple(found + [None] * (self.gpu_count - len(found)))
+
+    def smi_fields(self, bus_id: str | None, field: str) -> list[Reading[Any]]:
+        """A field of one GPU in each form of nvidia-smi's document."""
+        return [cite(self._smi_field(document, bus_id, field), name) for name, document in self.smi]
+
+    def _smi_field(self, document: Smi | Unknown, bus_id: str | None, field: str) -> Reading[Any]:
+        if isinstance(document, Unknown):
+            return explained_by(document, "driver.responds")
+        if bus_id is None:
+            return Unknown(SLOT_UNKNOWN, missing=True, causes=_LOST)
+        fields = document.gpus.get(bus_id)
+        if fields is None:
+            return Unknown(f"the driver lists no GPU at {bus_id}", missing=True, causes=_LOST)
+        return fields[field]
+
+    def pci_device(self, bus_id: str | None) -> Reading[Device]:
+        """The device at a bus id, from the first listing that is there."""
+        absent: list[Unknown] = []
+        for name, listing in self.pci:
+            if isinstance(listing, Unknown):
+                if not listing.missing:
+                    return listing
+                absent.append(listing)
+                continue
+            device = listing.devices.get(bus_id) if bus_id else None
+            if device is None:
+                reason = f"{name} lists no device at {bus_id}" if bus_id else SLOT_UNKNOWN
+                return Unknown(reason, missing=True, recordings=(name,), causes=_LOST)
+            if not device.readable:
+                reason = f"the device at {bus_id} does not answer (rev {device.revision})"
+                return Unknown(reason, recordings=(name,), causes=_LOST)
+            return Known(device, recordings=(name,))
+        return Unknown("; ".join(a.reason for a in absent), missing=True)
+
+    def smi_capability(self, bus_id: str | None) -> Reading[str]:
+        """The compute capability by the driver."""
+        probe = query_gpu.COMPUTE_CAPABILITY
+        table = self.documents.read(probe, query_gpu.parse)
+        if isinstance(table, Unknown):
+            return explained_by(table, "driver.responds")
+        return cite(self._row(table, bus_id, probe.name), probe.name)
+
+    def torch_capability(self, bus_id: str | None) -> Reading[str]:
+        """The compute capability by CUDA."""
+        info = self.documents.read(TORCH, torch_info.parse)
+        if isinstance(info, Unknown):
+            return explained_by(info, "driver.responds", "frameworks.torch")
+        return cite(self._row(info.devices, bus_id, TORCH.name), TORCH.name)
+
+    @staticmethod
+    def _row(table: dict[str, Reading[str]], bus_id: str | None, name: str) -> Reading[str]:
+        if bus_id is None:
+            return Unknown(SLOT_UNKNOWN, missing=True, causes=_LOST)
+        if bus_id not in table:
+            return Unknown(f"{name} lists no GPU at {bus_id}", missing=True, causes=_LOST)
+        return table[bus_id]
+
+    def nvlinks(self, gpu: Gpu) -> Reading[tuple[Link, ...]]:
+        """The links of a GPU, found by its UUID, or by its index where the list is complete."""
+        name = nvlink.NVLINK_STATUS.name
+        document = self.documents.read(nvlink.NVLINK_STATUS, nvlink.parse)
+        if isinstance(document, Unknown):
+            return explained_by(document, "driver.responds")
+        uuid = gpu.smi("uuid")
+        if isinstance(uuid, Known):
+            for status in document.gpus.values():
+                if isinstance(status.uuid, Known) and status.uuid.value == uuid.value:
+                    return cite(status.links, name)
+            return Unknown(f"{name} lists no GPU {uuid.value}", recordings=(name,), causes=_LOST)
+        index = int(gpu.subject.removeprefix("gpu"))
+        if len(document.gpus) == self.gpu_count and index in document.gpus and not any(self._listed()):
+            return cite(document.gpus[index].links, name)
+        return Unknown(f"{name} names GPUs by UUID, and this one's is unknown", recordings=(name,), causes=uuid.causes)
+
+    def _listed(self) -> list[bool]:
+        """Whether a driver document lists GPUs, so that indices alone need not be trusted."""
+        return [not isinstance(document, Unknown) and bool(document.gpus) for _, document in self.smi]
+
+    @cached_property
+    def _matmul(self) -> matmul.Matmul | Unknown:
+        found = self.documents.read(MATMUL, matmul.parse)
+        return explained_by(found, "driver.responds", "frameworks.torch") if isinstance(found, Unknown) else found
+
+    @property
+    def cublas(self) -> Reading[str]:
+        """The version of the library that multiplied."""
+        found = self._matmul
+        return found if isinstance(found, Unknown) else found.cublas
+
+    def matmul_result(self, bus_id: str | None, dtype: str, size: int) -> Result | Unknown:
+        """One result of the matmul probe."""
+        found = self._matmul
+        if isinstance(found, Unknown):
+            return found
+        if bus_id is None:
+            return Unknown(SLOT_UNKNOWN, causes=_LOST)
+        result = found.results.get((bus_id, dtype, size))
+        if result is None:
+            return Unknown(f"the matmul probe has no {dtype} {size} of {bus_id}", recordings=(MATMUL.name,), causes=_LOST)
+        return result
+
+    def matmul_results(self, bus_id: str | None, dtype: str) -> list[Result] | Unknown:
+        """All results of one type on one GPU."""
+        found = self._matmul
+        if isinstance(found, Unknown):
+            return found
+        results = [r for (device, kind, _), r in found.results.items() if (device, kind) == (bus_id, dtype)]
+        if results:
+            return results
+        reason = f"the matmul probe has no {dtype} result of {bus_id}" if bus_id else SLOT_UNKNOWN
+        return Unknown(reason, recordings=(MATMUL.name,), causes=_LOST)

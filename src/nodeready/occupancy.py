@@ -1,0 +1,56 @@
+"""Whether somebody is using the GPUs: load is never put on a busy node."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from nodeready.evidence.probe import Probe
+from nodeready.evidence.recording import Ended
+from nodeready.reading import Known, Reading, Unknown
+
+if TYPE_CHECKING:
+    from nodeready.evidence.capture import Evidence
+    from nodeready.node import Node
+
+COMPUTE_TYPES = ("C", "C+G", "M+C")
+
+
+def squeue(host: str) -> Probe:
+    """Slurm's jobs on this node; the name that Slurm knows is the short host name."""
+    return Probe("squeue", ("squeue", "--noheader", "--format=%A", "--nodelist", host.partition(".")[0]), family="slurm")
+
+
+def occupants(node: Node) -> Reading[tuple[str, ...]]:
+    """Compute processes and scheduler jobs on the planned GPUs that are not ours, in words."""
+    found: list[str] = []
+    for gpu in node.gpus:
+        processes = gpu.smi("processes", volatile=True)
+        if isinstance(processes, Unknown):
+            return Unknown(f"the processes on {node.label(gpu.subject)} are unknown: {processes.reason}")
+        found += [
+            f"process {pid} ({name}) on {gpu.subject}"
+            for pid, kind, name in processes.value
+            if kind in COMPUTE_TYPES and pid not in _ours()
+        ]
+    jobs = _jobs(node.evidence)
+    if isinstance(jobs, Unknown):
+        return jobs
+    return Known((*found, *(f"Slurm job {job}" for job in jobs.value)))
+
+
+def _ours() -> set[int]:
+    return {os.getpid(), os.getppid()}
+
+
+def _jobs(evidence: Evidence) -> Reading[tuple[str, ...]]:
+    recording = evidence.get("squeue")
+    if recording is None or recording.ended is Ended.NOT_INSTALLED:
+        return Known(())
+    text = (recording.stdout + recording.stderr).decode("utf-8", "replace")
+    if recording.ended is Ended.EXITED and recording.rc == 0:
+        mine = os.environ.get("SLURM_JOB_ID", "")
+        return Known(tuple(job for job in recording.stdout.decode("utf-8", "replace").split() if job != mine))
+    if "Invalid node name" in text:
+        return Known(())
+    return Unknown(f"Slurm is installed and did not say whether a job holds this node: {recording.complaint or recording.reason}")

@@ -1,0 +1,298 @@
+"""The pytest plugin: options, items, outcomes and exit status of a gate.
+
+It stays out of every run without `--node-type`; the modules of the gate are imported only then.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from nodeready.check import Check
+    from nodeready.engine import Expectation, Judging
+    from nodeready.gate import Gate
+
+_GATE = pytest.StashKey["Gate"]()
+_RUN = pytest.StashKey["GateRun"]()
+_EXPECT = pytest.StashKey["Expectation"]()
+_LABELS = {"advisory": ("advisory", "a", "ADVISORY"), "unverified": ("unverified", "U", "UNVERIFIED")}
+_LATER = {
+    "waivers": "--waivers does not exist yet: no finding can be waived in this version",
+    "burn_in_duration": "--burn-in-duration does not exist yet: this version has no tier burn-in",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the contract; testinfra brings --hosts, --sudo and --ssh-config."""
+    group = parser.getgroup("nodeready", "node readiness")
+    add = group.addoption
+    add("--node-type", default=None, metavar="NAME", help="what the node should be: sxm, ...")
+    add("--tier", default="acceptance", metavar="TIER", help="quick (read-only, seconds) or acceptance (default)")
+    add("--evidence", default="", metavar="PATH", help="judge a capture, a folder of raw outputs or one nvidia-smi document")
+    add("--python", default=sys.executable, metavar="PATH", help="the Python of the environment that runs jobs")
+    add("--baseline", default="", metavar="NAME@VERSION|FILE", help="another baseline of that node type")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a demand's required bound")
+    add("--report-dir", default="reports", metavar="DIR", help="where run folders are made (default: reports)")
+    add("--force", action="store_true", help="put load on a node that is in use")
+    add("--report-only", action="store_true", help="exit 0 whatever the acceptance")
+    add("--waivers", default=None, metavar="FILE", help="(a later version)")
+    add("--burn-in-duration", default=None, metavar="TIME", help="(a later version)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Open the gate before pytest-html looks for its options: usage errors end the run here."""
+    option = config.option
+    if option.node_type is None or option.help or getattr(option, "version", 0):
+        return
+    from nodeready.gate import Gate, Request, UsageError  # noqa: PLC0415
+
+    _refuse_what_is_not_built(config)
+    request = Request(
+        node_type=option.node_type,
+        tier=option.tier,
+        evidence=option.evidence,
+        baseline=option.baseline,
+        settings=tuple(option.set),
+        python=option.python,
+        report_dir=option.report_dir,
+        sudo=bool(config.getoption("sudo", default=False)),
+        force=option.force,
+        report_only=option.report_only,
+    )
+    try:
+        gate = Gate.open(request)
+        config.stash[_GATE] = gate
+        if option.collectonly:
+            return
+        folder = gate.make_folder()
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+    if hasattr(option, "htmlpath") and not option.htmlpath:
+        option.htmlpath, option.self_contained_html = str(folder / "report.html"), True
+    if option.tbstyle == "auto":
+        option.tbstyle = "no"  # the summary says it in an operator's words
+    if option.reportchars == "fE":
+        option.reportchars = ""
+    run = GateRun(config, gate)
+    config.stash[_RUN] = run
+    config.pluginmanager.register(run, "nodeready-run")
+
+
+def _refuse_what_is_not_built(config: pytest.Config) -> None:
+    for name, sentence in _LATER.items():
+        if config.getoption(name) is not None:
+            raise pytest.UsageError(sentence)
+    hosts = config.getoption("hosts", default=None)
+    if hosts and hosts != "local://":
+        raise pytest.UsageError(f"--hosts {hosts}: this version judges the machine under it (local://) or --evidence only")
+    if config.getoption("numprocesses", default=None):
+        raise pytest.UsageError("-n: the suite runs its own probes side by side; leave xdist out")
+    evidence = config.getoption("evidence")
+    if evidence and config.inipath is not None and _inside(config.inipath, evidence):
+        raise pytest.UsageError(
+            f"pytest took {config.inipath} from the evidence for its own configuration: "
+            "write --evidence=PATH with an equals sign, or checks/ before the options"
+        )
+
+
+def _inside(path: Any, folder: str) -> bool:
+    from pathlib import Path  # noqa: PLC0415
+
+    return Path(path).resolve().is_relative_to(Path(folder).resolve())
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One item for each planned subject of a check."""
+    check, gate = _check(metafunc.function), metafunc.config.stash.get(_GATE, None)
+    if check is not None and gate is not None:
+        subjects = gate.plan.subjects(check.per)
+        metafunc.parametrize(check.per, subjects, ids=subjects, indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the checks of later tiers; a gate without a node type is a usage error."""
+    gate = config.stash.get(_GATE, None)
+    if gate is None:
+        if any(_check(getattr(item, "function", None)) for item in items):
+            from nodeready.baseline import node_types  # noqa: PLC0415
+
+            raise pytest.UsageError(f"--node-type is missing: say what the node should be, one of {', '.join(node_types())}")
+        return
+    planned = gate.plan.by_check
+    checks = [(item, _check(getattr(item, "function", None))) for item in items]
+    items[:] = [item for item, check in checks if check is None or check.id in planned]
+
+
+def _check(function: object) -> Check | None:
+    found = getattr(function, "check", None)
+    return found if type(found).__name__ == "Check" and hasattr(found, "remedy") else None
+
+
+@pytest.fixture
+def node(request: pytest.FixtureRequest) -> Any:
+    """The node under judgement."""
+    return _judging(request).node
+
+
+@pytest.fixture
+def gpu(request: pytest.FixtureRequest) -> Any:
+    """One planned GPU of the node, whether it was found or not."""
+    return _judging(request).subject(request.param)
+
+
+@pytest.fixture
+def expect(request: pytest.FixtureRequest) -> Any:
+    """Hold a reading against a demand and record the finding; never stops the check."""
+    check = _check(request.function)
+    if check is None:
+        raise pytest.UsageError("`expect` belongs to checks: mark the function with @check")
+    subject = request.node.callspec.params[check.per]
+    made = _judging(request).expectation(check, subject)
+    request.node.stash[_EXPECT] = made
+    return made
+
+
+def _judging(request: pytest.FixtureRequest) -> Judging:
+    run = request.config.stash.get(_RUN, None)
+    if run is None or run.judging is None:
+        raise pytest.UsageError("--node-type is missing: these fixtures exist only in a gate")
+    return run.judging
+
+
+class GateRun:
+    """The hooks of one gate, registered only when there is one."""
+
+    def __init__(self, config: pytest.Config, gate: Gate) -> None:
+        self.config, self.gate = config, gate
+        self.judging: Judging | None = None
+        self.results: dict[str, Any] | None = None
+
+    def _say(self, text: str) -> None:
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Get the evidence before the first check; a busy node runs nothing."""
+        self.judging = self.gate.gather(self._say)
+        if self.gate.busy:
+            session.items.clear()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Pytest's outcome from the join of the findings."""
+        report = yield
+        expectation = item.stash.get(_EXPECT, None)
+        if expectation is None or call.when != "call":
+            return report
+        report.user_properties.append(("nodeready", _rows(expectation)))
+        if report.failed:
+            key = (expectation.check.id, expectation.subject)
+            if self.judging is not None and call.excinfo is not None:
+                self.judging.errors[key] = call.excinfo.exconly()
+            return report
+        _set_outcome(report, expectation)
+        return report
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """ADVISORY and UNVERIFIED in pytest's own counts."""
+        return _LABELS.get(getattr(report, "nodeready_verdict", ""))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Acceptance from plan minus findings; it overrides only pytest's 0 and 1."""
+        from nodeready import outputs, results  # noqa: PLC0415
+
+        yield
+        if self.judging is None:
+            return
+        self.gate.subset = self._is_subset(session)
+        outer = 0 if self.gate.busy else int(session.exitstatus)
+        self.results = results.build(self.gate, self.judging, outer)
+        session.exitstatus = self.results["exit_status"]
+        outputs.write(self.gate, self.results, with_report=not self._html_is_ours())
+
+    def _html_is_ours(self) -> bool:
+        return self.gate.folder is not None and (self.gate.folder / "report.html").is_file()
+
+    def _is_subset(self, session: pytest.Session) -> bool:
+        ran = {
+            (check.id, item.callspec.params[check.per])
+            for item in session.items
+            if isinstance(item, pytest.Function) and (check := _check(item.function)) is not None
+        }
+        plan = self.gate.plan
+        return not self.gate.busy and any((o.demand.check, o.subject) not in ran for o in plan.obligations)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """The last words, after pytest's own."""
+        from nodeready import outputs  # noqa: PLC0415
+
+        if self.results is None:
+            self.gate.discard_empty_folder()
+            return
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        colour = bool(reporter and reporter.hasmarkup)
+        for line in outputs.summary(self.gate, self.results, colour=colour):
+            self._say(line)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_report_title(self, report: Any) -> None:
+        """The report's title names node and tier."""
+        report.title = f"{self.gate.host} as {self.gate.request.node_type}, tier {self.gate.plan.tier}"
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_table_header(self, cells: list[str]) -> None:
+        """Layer, check, subject, observed, demanded, source, remedy."""
+        from nodeready.render import html_report  # noqa: PLC0415
+
+        cells[:] = html_report.table_header()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
+        """The row of one check on one subject."""
+        from nodeready.render import html_report  # noqa: PLC0415
+
+        expectation = dict(report.user_properties).get("nodeready")
+        if expectation:
+            cells[1:] = html_report.table_cells(expectation)[1:]
+
+
+def _set_outcome(report: pytest.TestReport, expectation: Expectation) -> None:
+    verdict = expectation.verdict.value
+    text = "\n".join(f.message for f in expectation.findings if f.verdict.value == verdict) or "judged nothing"
+    report.nodeready_verdict = verdict  # type: ignore[attr-defined]
+    if verdict == "fail":
+        report.outcome, report.longrepr = "failed", text
+    elif verdict == "unverified":
+        report.outcome, report.when, report.longrepr = "failed", "setup", text
+    elif verdict in ("advisory", "waived"):
+        report.outcome, report.longrepr = "skipped", text
+        report.wasxfail = text
+
+
+def _rows(expectation: Expectation) -> list[dict[str, Any]]:
+    """The findings of one item, and a row for each planned key that it left unjudged."""
+    from nodeready.render import html_report  # noqa: PLC0415
+    from nodeready.results import finding_row  # noqa: PLC0415
+
+    check, subject = expectation.check, expectation.subject
+    judged = {finding.key for finding in expectation.findings}
+    rows = [finding_row(expectation.judging, finding) for finding in expectation.findings]
+    for demand in expectation.judging.plan.by_check.get(check.id, ()):
+        if demand.key not in judged:
+            rows.append(html_report.unjudged(check.id, subject, demand.key))
+    return rows
