@@ -1,6 +1,8 @@
 from nodeready.check import check
 
-_REMEDY = "Compare power limit, clock events and temperature with the sibling GPUs; run again alone; then exchange the GPU."
+_REMEDY = (
+    "Compare power limit, clock events and temperature with the sibling GPUs; run again alone; then exchange the GPU."
+)
 
 
 @check("compute.matmul-fp16", remedy=_REMEDY)

@@ -16,7 +16,10 @@ def test_driver_is_new_enough(node, expect):
     expect("driver.version", node.driver.version)
 
 
-@check("driver.matches-library", remedy="Reboot, or unload and reload the nvidia modules; then hold the driver packages against upgrades.")
+@check(
+    "driver.matches-library",
+    remedy="Reboot, or unload and reload the nvidia modules; then hold the driver packages against upgrades.",
+)
 def test_kernel_module_and_library_agree(node, expect):
     """After an upgrade without a reboot the library refuses to talk to the old module."""
     expect("driver.matches-library", node.driver.matches_library)

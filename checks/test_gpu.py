@@ -10,7 +10,10 @@ def test_driver_lists_every_gpu(node, expect):
     expect("gpu.count", node.gpu_count)
 
 
-@check("gpu.product", remedy="Compare the GPU's part number with the order; the node may be of another type than --node-type says.")
+@check(
+    "gpu.product",
+    remedy="Compare the GPU's part number with the order; the node may be of another type than --node-type says.",
+)
 def test_gpu_is_what_was_bought(gpu, expect):
     """The product is told by its PCI device id; names differ between drivers and do not say SXM."""
     expect("gpu.product", gpu.product)
@@ -22,7 +25,10 @@ def test_gpu_shows_all_its_memory(gpu, expect):
     expect("gpu.memory", gpu.memory)
 
 
-@check("gpu.compute-capability", remedy="The GPU is not of the Hopper generation, or the driver does not know it: compare with the order.")
+@check(
+    "gpu.compute-capability",
+    remedy="The GPU is not of the Hopper generation, or the driver does not know it: compare with the order.",
+)
 def test_gpu_is_compute_capability_9(gpu, expect):
     """Code built for sm_90 runs on nothing else."""
     expect("gpu.compute-capability", gpu.compute_capability)

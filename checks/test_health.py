@@ -20,7 +20,10 @@ def test_no_uncorrected_memory_error(gpu, expect):
     expect("health.ecc-uncorrected/dram-lifetime", gpu.health.dram_uncorrected_lifetime)
 
 
-@check("health.row-remap-pending", remedy="Reset the GPU (or reboot) so that the remap takes effect, then run the gate again.")
+@check(
+    "health.row-remap-pending",
+    remedy="Reset the GPU (or reboot) so that the remap takes effect, then run the gate again.",
+)
 def test_no_row_remap_waits_for_a_reset(gpu, expect):
     """A bad row stays in use until the GPU is reset."""
     expect("health.row-remap-pending", gpu.health.row_remap_pending)

@@ -8,13 +8,19 @@ def test_every_nvlink_is_up_at_full_speed(gpu, expect):
     expect("nvlink.links-active/speed", gpu.nvlink.slowest_link)
 
 
-@check("nvlink.fabric-state", remedy="Restart nvidia-fabricmanager and read its log; then reset all GPUs of the board together.")
+@check(
+    "nvlink.fabric-state",
+    remedy="Restart nvidia-fabricmanager and read its log; then reset all GPUs of the board together.",
+)
 def test_fabric_has_admitted_the_gpu(gpu, expect):
     """CUDA refuses to start (error 802) on a GPU that the fabric manager has not admitted."""
     expect("nvlink.fabric-state", gpu.nvlink.fabric_state)
 
 
-@check("nvlink.fabric-manager", remedy="Install the fabric manager of exactly the driver's version; then `systemctl enable --now nvidia-fabricmanager`.")
+@check(
+    "nvlink.fabric-manager",
+    remedy="Install the fabric manager of exactly the driver's version; then `systemctl enable --now nvidia-fabricmanager`.",
+)
 def test_fabric_manager_runs_and_matches_the_driver(node, expect):
     """The fabric manager trains the NVSwitches; one of another version than the driver refuses to start."""
     expect("nvlink.fabric-manager", node.fabric_manager.state)

@@ -16,7 +16,10 @@ def test_gpu_link_trains_at_full_generation(gpu, expect):
     expect("pcie.gpu-link-generation", gpu.pcie.generation)
 
 
-@check("pcie.gpu-link-width", remedy="Reseat the GPU tray; then look for bent pins, dirt, or a bifurcation setting in the BIOS.")
+@check(
+    "pcie.gpu-link-width",
+    remedy="Reseat the GPU tray; then look for bent pins, dirt, or a bifurcation setting in the BIOS.",
+)
 def test_gpu_link_trains_at_full_width(gpu, expect):
     """A link with half its lanes halves host bandwidth and raises no error anywhere else."""
     expect("pcie.gpu-link-width", gpu.pcie.width)

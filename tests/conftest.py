@@ -33,7 +33,9 @@ def judge(tmp_path):
     checks = load_checks()
 
     def run(evidence, node_type="sxm", **options):
-        gate = Gate.open(Request(node_type=node_type, evidence=str(evidence), report_dir=str(tmp_path / "reports"), **options))
+        gate = Gate.open(
+            Request(node_type=node_type, evidence=str(evidence), report_dir=str(tmp_path / "reports"), **options)
+        )
         gate.make_folder()
         judging = gate.gather(lambda _: None)
         judging.run_all(checks)
@@ -43,18 +45,37 @@ def judge(tmp_path):
     return run
 
 
+@pytest.fixture(scope="session")
+def plain_environment(tmp_path_factory):
+    """The environment of a run: byte code is kept, as on an operator's machine, but out of the tree."""
+    env = {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS")
+    }
+    return {**env, "PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("bytecode"))}
+
+
 @pytest.fixture
-def gate_run(tmp_path):
+def gate_run(tmp_path, plain_environment):
     """Run `pytest checks/` as a process from the project's root: (process, results or None)."""
 
     def run(*arguments, cwd=ROOT, env=None, first=("checks/",)):
         reports = tmp_path / f"run{len(list(tmp_path.glob('run*')))}"
         process = subprocess.run(
-            [sys.executable, "-m", "pytest", *first, "-p", "no:cacheprovider", "--report-dir", str(reports), *map(str, arguments)],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                *first,
+                "-p",
+                "no:cacheprovider",
+                "--report-dir",
+                str(reports),
+                *map(str, arguments),
+            ],
             capture_output=True,
             text=True,
             cwd=cwd,
-            env={**os.environ, **(env or {})},
+            env={**plain_environment, **(env or {})},
             timeout=120,
         )
         found = [p for p in reports.glob("*/*/results.json") if p.parent.name != "latest"]
@@ -76,3 +97,19 @@ def folder_of(tmp_path):
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def healthy(tmp_path_factory):
+    """The evidence folder of a healthy simulated sxm node; not to be changed."""
+    from nodeready.simulate.write import simulate
+
+    folder = tmp_path_factory.mktemp("simulated") / "node"
+    simulate("sxm", folder, [], {}, 0)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def healthy_files(healthy):
+    """Its files: name -> bytes."""
+    return {p.relative_to(healthy).as_posix(): p.read_bytes() for p in sorted(healthy.rglob("*")) if p.is_file()}

@@ -63,13 +63,23 @@ def test_loosening_with_a_reason_is_taken(site):
     assert load("sxm").demands["pcie.gpu-link-generation"].required.operand == 4
 
 
-@pytest.mark.parametrize("field", ['required = { min = "990 TFLOPS" }', 'recommended = { min = "1.2e3 TFLOPS" }', 'recommended = { min = "1200 TFLOPS" }'])
+@pytest.mark.parametrize(
+    "field",
+    [
+        'required = { min = "990 TFLOPS" }',
+        'recommended = { min = "1.2e3 TFLOPS" }',
+        'recommended = { min = "1200 TFLOPS" }',
+    ],
+)
 def test_a_floor_above_the_physical_peak_is_refused(site, field):
     path = site / "sxm" / "2026.12.toml"
     kind = field.split(" ")[0]
     lines = path.read_text().split("\n")
     at = lines.index('["compute.matmul-fp16"]')
-    lines[at + 1 : at + 3] = [field, 'recommended = { min = "680 TFLOPS" }' if kind == "required" else 'required = { min = "620 TFLOPS" }']
+    lines[at + 1 : at + 3] = [
+        field,
+        'recommended = { min = "680 TFLOPS" }' if kind == "required" else 'required = { min = "620 TFLOPS" }',
+    ]
     path.write_text("\n".join(lines))
     with pytest.raises(BaselineError):
         load("sxm")

@@ -54,7 +54,12 @@ def test_expect_never_stops_the_check(judging):
         (lambda _, expect: bool(Unknown("no word")), "an unknown reading was used as a value"),
         (lambda _, expect: expect("gpu.count", Known(8)), "not its own key"),
         (lambda _, expect: expect("container.runtime/colour", Known(8)), "not declared"),
-        (lambda _, expect: [expect("container.runtime", Known("docker"))] * 2 and expect("container.runtime", Known("lxc")), "judged twice"),
+        (
+            lambda _, expect: (
+                [expect("container.runtime", Known("docker"))] * 2 and expect("container.runtime", Known("lxc"))
+            ),
+            "judged twice",
+        ),
     ],
     ids=["raises", "unknown", "foreign", "undeclared", "twice"],
 )

@@ -123,7 +123,9 @@ def test_bounds_that_are_refused(table, unit):
         Bound.parse(table, unit)
 
 
-@given(st.integers(-100, 100), st.integers(-100, 100), st.integers(-100, 100), st.sampled_from(["min", "max", "equals"]))
+@given(
+    st.integers(-100, 100), st.integers(-100, 100), st.integers(-100, 100), st.sampled_from(["min", "max", "equals"])
+)
 def test_a_stricter_bound_holds_for_no_value_that_the_other_refuses(one, other, value, operator):
     strict, loose = Bound(operator, one), Bound(operator, other)
     if strict.at_least_as_strict_as(loose) and strict.holds(value):

@@ -6,7 +6,6 @@ import pytest
 
 from nodeready.reading import Known, Unknown, Unverified, cite, first_of
 
-
 USES = [
     bool,
     int,
@@ -27,7 +26,7 @@ USES = [
     lambda u: 1 in u,
     lambda u: u.value,
     lambda u: not u,
-    lambda u: u == u,  # noqa: PLR0124
+    lambda u: u == u,
     lambda u: sum([u]),
     lambda u: max(u, 1),
 ]

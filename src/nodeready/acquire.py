@@ -90,7 +90,17 @@ def _load(node: LiveNode, request: Request, plan: Plan, announce: Callable[[str]
 def container_probe(image: str) -> Probe | Unknown:
     """How to run one container that lists its GPUs: an image that is there, or the host's own root."""
     if image and shutil.which("docker"):
-        argv = ("docker", "run", "--rm", "--pull=never", "--network=none", "--gpus=all", image, "nvidia-smi", "-L")
+        argv: tuple[str, ...] = (
+            "docker",
+            "run",
+            "--rm",
+            "--pull=never",
+            "--network=none",
+            "--gpus=all",
+            image,
+            "nvidia-smi",
+            "-L",
+        )
         return replace(CONTAINER_GPUS, argv=argv, deadline=60.0)
     if shutil.which("podman"):
         where = (image,) if image else ("--rootfs", "/:O")

@@ -71,7 +71,9 @@ def load(node_type: str, which: str = "", settings: list[str] | None = None) -> 
     chain = _chain(path)
     names = {_name_of(link) for link, _ in chain}
     if node_type not in names:
-        raise BaselineError(f"{path} extends {', '.join(sorted(names))}, not {node_type}: name a baseline of {node_type}")
+        raise BaselineError(
+            f"{path} extends {', '.join(sorted(names))}, not {node_type}: name a baseline of {node_type}"
+        )
     base = _resolve(chain, node_type)
     for text in settings or []:
         base = with_setting(base, text)
@@ -158,7 +160,7 @@ def _status(chain: list[tuple[Path, dict[str, Any]]]) -> str:
                 raise BaselineError(f"{path} was released and has changed since: put it back, and make a new version")
         else:
             if inside and table.get("status") != "draft":
-                raise BaselineError(f"{path} is not in LOCK: write status = \"draft\" until it is released")
+                raise BaselineError(f'{path} is not in LOCK: write status = "draft" until it is released')
             status = "draft"
     return status
 
@@ -179,4 +181,4 @@ def _sources() -> dict[str, dict[str, str]]:
         missing = {"title", "where", "date", "kind"} - set(entry)
         if missing:
             raise BaselineError(f"{path}: [{name}] lacks {', '.join(sorted(missing))}")
-    return table
+    return {str(name): dict(entry) for name, entry in table.items()}

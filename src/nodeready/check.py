@@ -24,7 +24,8 @@ _ID = re.compile(r"[a-z]+\.[a-z0-9]+(-[a-z0-9]+)*")
 class Expect(Protocol):
     """Hold a reading against the demand of that key, and record the finding; never stops the check."""
 
-    def __call__(self, key: str, reading: Reading[Any]) -> None: ...
+    def __call__(self, key: str, reading: Reading[Any]) -> None:
+        """Record what the reading is worth."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def check(check_id: str, *, remedy: str) -> Callable[[Callable[..., None]], Call
         names = list(inspect.signature(function).parameters)
         claim = (function.__doc__ or "").strip()
         if len(names) != 2 or names[0] not in SUBJECTS or names[1] != "expect":
-            raise TypeError(f"{check_id} takes (SUBJECT, expect) with SUBJECT one of {', '.join(SUBJECTS)}, not {names}")
+            raise TypeError(
+                f"{check_id} takes (SUBJECT, expect) with SUBJECT one of {', '.join(SUBJECTS)}, not {names}"
+            )
         if not claim:
             raise TypeError(f"{check_id} has no docstring: say what it claims")
         function.check = Check(check_id, remedy, claim, names[0], function)  # type: ignore[attr-defined]

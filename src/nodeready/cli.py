@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> _Parser:
-    parser = _Parser(prog="nodeready", description="Node readiness for GPU servers: what was not measured is never a pass.")
+    parser = _Parser(
+        prog="nodeready", description="Node readiness for GPU servers: what was not measured is never a pass."
+    )
     parser.add_argument("--version", action="version", version=f"nodeready {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
 
@@ -47,7 +49,9 @@ def _parser() -> _Parser:
     judge.add_argument("--node-type", default="", help="what the node should be")
     judge.add_argument("--tier", default="acceptance", help="quick or acceptance (default)")
     judge.add_argument("--baseline", default="", metavar="NAME@VERSION|FILE", help="another baseline of that node type")
-    judge.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a demand's required bound")
+    judge.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="replace a demand's required bound"
+    )
     judge.add_argument("--report-dir", default="reports", help="where run folders are made (default: reports)")
     judge.add_argument("--report-only", action="store_true", help="exit 0 whatever the acceptance")
     judge.set_defaults(run=_judge)
@@ -60,7 +64,9 @@ def _parser() -> _Parser:
     simulate = commands.add_parser("simulate", help="write the evidence of a node that does not exist")
     simulate.add_argument("node_type", metavar="NODE-TYPE")
     simulate.add_argument("--out", default="", help="the folder to write")
-    simulate.add_argument("--fault", action="append", default=[], metavar="NAME", help="with this fault (may be repeated)")
+    simulate.add_argument(
+        "--fault", action="append", default=[], metavar="NAME", help="with this fault (may be repeated)"
+    )
     simulate.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for the gate: gpu.count")
     simulate.add_argument("--seed", type=int, default=0, help="another node of the same kind")
     simulate.add_argument("--list-faults", action="store_true", help="list the faults and what each one must lead to")
@@ -75,9 +81,9 @@ def _parser() -> _Parser:
 
 
 def _judge(arguments: argparse.Namespace) -> int:
-    from nodeready import outputs, results  # noqa: PLC0415 - each command imports what it needs
-    from nodeready.check import load_checks  # noqa: PLC0415
-    from nodeready.gate import Gate, Request  # noqa: PLC0415
+    from nodeready import outputs, results
+    from nodeready.check import load_checks
+    from nodeready.gate import Gate, Request
 
     gate = Gate.open(
         Request(
@@ -101,14 +107,14 @@ def _judge(arguments: argparse.Namespace) -> int:
 
 
 def _collect(arguments: argparse.Namespace) -> int:
-    import socket  # noqa: PLC0415
-    import time  # noqa: PLC0415
+    import socket
+    import time
 
-    from nodeready.acquire import SUDO, beyond_this_user  # noqa: PLC0415
-    from nodeready.evidence.capture import pack_evidence  # noqa: PLC0415
-    from nodeready.evidence.live import LiveNode  # noqa: PLC0415
-    from nodeready.gate import utc  # noqa: PLC0415
-    from nodeready.node.catalogue import quick_probes  # noqa: PLC0415
+    from nodeready.acquire import SUDO, beyond_this_user
+    from nodeready.evidence.capture import pack_evidence
+    from nodeready.evidence.live import LiveNode
+    from nodeready.gate import utc
+    from nodeready.node.catalogue import quick_probes
 
     host, started = socket.gethostname(), time.time()
     target = Path(arguments.out or f"{host}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(started))}.tar.gz")
@@ -121,12 +127,14 @@ def _collect(arguments: argparse.Namespace) -> int:
     evidence = node.evidence()
     pack_evidence(evidence, utc(started), target)
     silent = sorted(name for name, r in evidence.recordings.items() if not r.stdout)
-    print(f"{target}: {len(evidence.recordings) - len(silent)} recordings; no output from {', '.join(silent) or 'none'}")
+    print(
+        f"{target}: {len(evidence.recordings) - len(silent)} recordings; no output from {', '.join(silent) or 'none'}"
+    )
     return 0
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    from nodeready.simulate import write  # noqa: PLC0415
+    from nodeready.simulate import write
 
     if arguments.list_faults:
         faults: list[dict[str, Any]] = write.list_faults(arguments.node_type)
@@ -145,12 +153,14 @@ def _simulate(arguments: argparse.Namespace) -> int:
             raise ValueError(f"--set {text!r}: write KEY=VALUE, such as gpu.count=4")
         settings[key] = value
     write.simulate(arguments.node_type, Path(arguments.out), arguments.fault, settings, arguments.seed)
-    print(f"{arguments.out}: judge it with `pytest checks/ --node-type {arguments.node_type} --evidence {arguments.out}`")
+    print(
+        f"{arguments.out}: judge it with `pytest checks/ --node-type {arguments.node_type} --evidence {arguments.out}`"
+    )
     return 0
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from nodeready import explain  # noqa: PLC0415
+    from nodeready import explain
 
     for line in explain.lines(arguments.topic, arguments.node_type):
         print(line)

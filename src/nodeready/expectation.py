@@ -11,7 +11,14 @@ from nodeready.reading import Known, Reading, Unknown
 from nodeready.verdict import Verdict
 
 OPERATORS = ("min", "max", "equals", "one_of", "between", "matches")
-_WORDS = {"min": ">= {}", "max": "<= {}", "equals": "{}", "one_of": "one of {}", "between": "between {}", "matches": "/{}/"}
+_WORDS = {
+    "min": ">= {}",
+    "max": "<= {}",
+    "equals": "{}",
+    "one_of": "one of {}",
+    "between": "between {}",
+    "matches": "/{}/",
+}
 
 
 class BoundError(ValueError):
@@ -39,7 +46,9 @@ class Bound:
             raise BoundError(f"unknown comparison {operator!r}; known: {', '.join(OPERATORS)}")
         if operator in ("one_of", "between"):
             if not isinstance(raw, list) or not raw or (operator == "between" and len(raw) != 2):
-                raise BoundError(f"{operator} takes a list of {'two' if operator == 'between' else 'some'} values, got {raw!r}")
+                raise BoundError(
+                    f"{operator} takes a list of {'two' if operator == 'between' else 'some'} values, got {raw!r}"
+                )
             operand: Any = tuple(_operand(item, unit, operator) for item in raw)
             if operator == "between" and not _order(operand[0], unit) <= _order(operand[1], unit):
                 raise BoundError(f"between {raw!r}: the first is above the second")
@@ -86,45 +95,52 @@ class Bound:
             return bool(_order(self.operand, self.unit) >= _order(other.operand, self.unit))
         if self.operator == "max":
             return bool(_order(self.operand, self.unit) <= _order(other.operand, self.unit))
-        if self.operator == "between":
-            return other.holds(self.operand[0]) and other.holds(self.operand[1])
-        return bool(self.operand == other.operand)
+        both_ends = self.operator == "between" and other.holds(self.operand[0]) and other.holds(self.operand[1])
+        return bool(both_ends or self.operand == other.operand)
 
 
 def _operand(raw: Any, unit: str, operator: str) -> Any:
-    ordered = operator in ("min", "max", "between")
+    """What a bound compares with, in the demand's unit; raises `BoundError`."""
     if isinstance(raw, str) and not raw.strip():
         raise BoundError("an empty bound demands nothing")
     if operator == "matches":
-        if not isinstance(raw, str) or unit:
-            raise BoundError(f"matches takes a pattern of a plain word, got {raw!r}")
-        try:
-            re.compile(raw)
-        except re.error as error:
-            raise BoundError(f"{raw!r} is not a pattern: {error}") from None
-        return raw
+        return _pattern(raw, unit)
     if unit == "version":
         if not isinstance(raw, str):
             raise BoundError(f"a version is written as text, such as '525' or '12.4', got {raw!r}")
         version_of(raw)
         return raw
     if unit:
-        if not isinstance(raw, str):
-            raise BoundError(f"{raw!r} has no unit: a {dimension_of(unit)} is written as text, such as '{raw} {unit}'")
-        quantity = Quantity.parse(raw)
-        if quantity.dimension != dimension_of(unit):
-            raise BoundError(f"{raw!r} is a {quantity.dimension}, the demand is a {dimension_of(unit)} in {unit}")
-        return quantity
-    if ordered and (isinstance(raw, bool) or not isinstance(raw, int | float)):
+        return _quantity(raw, unit)
+    if operator in ("min", "max", "between") and (isinstance(raw, bool) or not isinstance(raw, int | float)):
         raise BoundError(f"{operator} takes a number here, got {raw!r}")
     if not isinstance(raw, int | float | str):
         raise BoundError(f"{raw!r} is no number, word or truth value")
     return raw
 
 
+def _pattern(raw: Any, unit: str) -> str:
+    if not isinstance(raw, str) or unit:
+        raise BoundError(f"matches takes a pattern of a plain word, got {raw!r}")
+    try:
+        re.compile(raw)
+    except re.error as error:
+        raise BoundError(f"{raw!r} is not a pattern: {error}") from None
+    return raw
+
+
+def _quantity(raw: Any, unit: str) -> Quantity:
+    if not isinstance(raw, str):
+        raise BoundError(f"{raw!r} has no unit: a {dimension_of(unit)} is written as text, such as '{raw} {unit}'")
+    quantity = Quantity.parse(raw)
+    if quantity.dimension != dimension_of(unit):
+        raise BoundError(f"{raw!r} is a {quantity.dimension}, the demand is a {dimension_of(unit)} in {unit}")
+    return quantity
+
+
 def version_of(text: str) -> Any:
     """A version that compares by its numbers; raises `BoundError` for other text."""
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - 20 ms that only versions need
+    from packaging.version import InvalidVersion, Version
 
     try:
         return Version(text)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from typing import TYPE_CHECKING
 
 from nodeready.baseline import load
 from nodeready.check import load_checks
 from nodeready.node.catalogue import evidence_names
+
+if TYPE_CHECKING:
+    from nodeready.expectation import Demand
 
 
 def lines(topic: str, node_type: str) -> list[str]:
@@ -39,10 +43,13 @@ def _evidence() -> list[str]:
 def _checks(node_type: str) -> list[str]:
     rows = [f"{'key':40} {'per':5} {'tier':11} {'measure':12} demanded of {node_type}"]
     rows += [
-        f"{key:40} {d.per:5} {d.tier:11} {d.measure:12} {d.absent and 'absent: ' + d.absent or d.demanded()}"
-        for key, d in load(node_type).demands.items()
+        f"{key:40} {d.per:5} {d.tier:11} {d.measure:12} {_demanded(d)}" for key, d in load(node_type).demands.items()
     ]
     return rows
+
+
+def _demanded(demand: Demand) -> str:
+    return f"absent: {demand.absent}" if demand.absent else demand.demanded()
 
 
 def _one_check(check_id: str, node_type: str) -> list[str]:
@@ -58,8 +65,9 @@ def _one_check(check_id: str, node_type: str) -> list[str]:
         source = baseline.sources.get(demand.source, {})
         rows += [
             f"  {key}: {demand.title}, per {demand.per}, tier {demand.tier}, measure {demand.measure}",
-            f"    demanded of {node_type}: {demand.demanded() or 'absent: ' + demand.absent}",
+            f"    demanded of {node_type}: {_demanded(demand)}",
             f"    why: {demand.why}",
-            f"    source: {demand.source} - {source.get('title', '')} ({source.get('where', '')}, {source.get('date', '')})",
+            f"    source: {demand.source} - {source.get('title', '')}",
+            f"      {source.get('where', '')}, {source.get('date', '')}",
         ]
     return rows

@@ -72,7 +72,9 @@ class Gate:
         if request.tier not in baselines.TIERS:
             raise UsageError(f"--tier {request.tier}: there is no such tier; known: quick, acceptance")
         if not request.node_type:
-            raise UsageError(f"--node-type is missing: say what the node should be, one of {', '.join(baselines.node_types())}")
+            raise UsageError(
+                f"--node-type is missing: say what the node should be, one of {', '.join(baselines.node_types())}"
+            )
         handed_in = None
         try:
             baseline = baselines.load(request.node_type, request.baseline, list(request.settings))
@@ -96,7 +98,9 @@ class Gate:
             except FileExistsError:
                 continue
             except OSError as error:
-                raise UsageError(f"--report-dir {self.request.report_dir} cannot be written: {error.strerror}") from None
+                raise UsageError(
+                    f"--report-dir {self.request.report_dir} cannot be written: {error.strerror}"
+                ) from None
             self.folder = folder
             return folder
         raise UsageError(f"{parent} holds a thousand runs of this second")

@@ -18,7 +18,9 @@ COMPUTE_TYPES = ("C", "C+G", "M+C")
 
 def squeue(host: str) -> Probe:
     """Slurm's jobs on this node; the name that Slurm knows is the short host name."""
-    return Probe("squeue", ("squeue", "--noheader", "--format=%A", "--nodelist", host.partition(".")[0]), family="slurm")
+    return Probe(
+        "squeue", ("squeue", "--noheader", "--format=%A", "--nodelist", host.partition(".")[0]), family="slurm"
+    )
 
 
 def occupants(node: Node) -> Reading[tuple[str, ...]]:
@@ -53,4 +55,6 @@ def _jobs(evidence: Evidence) -> Reading[tuple[str, ...]]:
         return Known(tuple(job for job in recording.stdout.decode("utf-8", "replace").split() if job != mine))
     if "Invalid node name" in text:
         return Known(())
-    return Unknown(f"Slurm is installed and did not say whether a job holds this node: {recording.complaint or recording.reason}")
+    return Unknown(
+        f"Slurm is installed and did not say whether a job holds this node: {recording.complaint or recording.reason}"
+    )

@@ -64,7 +64,9 @@ def near(key: str, known: dict[str, Any]) -> str:
 def _declared(entry: dict[str, Any], where: str) -> dict[str, Any]:
     unknown = set(entry) - _DECLARED - _OVERLAID
     if unknown:
-        raise BaselineError(f"{where} holds {', '.join(sorted(unknown))}; known: {', '.join(sorted(_DECLARED | _OVERLAID))}")
+        raise BaselineError(
+            f"{where} holds {', '.join(sorted(unknown))}; known: {', '.join(sorted(_DECLARED | _OVERLAID))}"
+        )
     for field, allowed in (("per", PER), ("tier", TIERS), ("measure", MEASURES)):
         if entry.get(field) not in allowed:
             raise BaselineError(f"{where} has {field} = {entry.get(field)!r}; write one of {', '.join(allowed)}")
@@ -82,7 +84,9 @@ def _declared(entry: dict[str, Any], where: str) -> dict[str, Any]:
 def _overlaid(parent: dict[str, Any], entry: dict[str, Any], where: str) -> dict[str, Any]:
     unknown = set(entry) - _OVERLAID
     if unknown:
-        raise BaselineError(f"{where} sets {', '.join(sorted(unknown))}; an overlay sets only {', '.join(sorted(_OVERLAID))}")
+        raise BaselineError(
+            f"{where} sets {', '.join(sorted(unknown))}; an overlay sets only {', '.join(sorted(_OVERLAID))}"
+        )
     if not entry.get("loosened_because"):
         _refuse_loosening(parent, entry, where)
     child = {**parent, **entry}
@@ -126,7 +130,7 @@ def _demand(key: str, entry: dict[str, Any], sources: dict[str, dict[str, str]],
         raise BaselineError(f"{where} is absent without a reason")
     if not absent:
         if not required and not recommended and not _reference(entry.get("required")):
-            raise BaselineError(f"{where} demands nothing: give required or recommended, or absent = \"reason\"")
+            raise BaselineError(f'{where} demands nothing: give required or recommended, or absent = "reason"')
         if entry.get("source") not in sources:
             raise BaselineError(f"{where} has source = {entry.get('source')!r}, which sources.toml does not hold")
         if not str(entry.get("why", "")).strip():

@@ -79,11 +79,7 @@ class Plan:
     def coverage(self, findings: Iterable[Finding]) -> dict[str, int]:
         """How many (key, subject) pairs apply, and how many of them were judged."""
         applicable = {(o.demand.key, o.subject) for o in self.obligations if not o.demand.absent}
-        judged = {
-            (f.key, f.subject)
-            for f in findings
-            if f.verdict not in (Verdict.UNVERIFIED, Verdict.NOT_APPLICABLE)
-        }
+        judged = {(f.key, f.subject) for f in findings if f.verdict not in (Verdict.UNVERIFIED, Verdict.NOT_APPLICABLE)}
         return {"planned": len(applicable), "judged": len(judged & applicable)}
 
 

@@ -33,7 +33,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add = group.addoption
     add("--node-type", default=None, metavar="NAME", help="what the node should be: sxm, ...")
     add("--tier", default="acceptance", metavar="TIER", help="quick (read-only, seconds) or acceptance (default)")
-    add("--evidence", default="", metavar="PATH", help="judge a capture, a folder of raw outputs or one nvidia-smi document")
+    add(
+        "--evidence",
+        default="",
+        metavar="PATH",
+        help="judge a capture, a folder of raw outputs or one nvidia-smi document",
+    )
     add("--python", default=sys.executable, metavar="PATH", help="the Python of the environment that runs jobs")
     add("--baseline", default="", metavar="NAME@VERSION|FILE", help="another baseline of that node type")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a demand's required bound")
@@ -50,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     option = config.option
     if option.node_type is None or option.help or getattr(option, "version", 0):
         return
-    from nodeready.gate import Gate, Request, UsageError  # noqa: PLC0415
+    from nodeready.gate import Gate, Request, UsageError
 
     _refuse_what_is_not_built(config)
     request = Request(
@@ -90,7 +95,9 @@ def _refuse_what_is_not_built(config: pytest.Config) -> None:
             raise pytest.UsageError(sentence)
     hosts = config.getoption("hosts", default=None)
     if hosts and hosts != "local://":
-        raise pytest.UsageError(f"--hosts {hosts}: this version judges the machine under it (local://) or --evidence only")
+        raise pytest.UsageError(
+            f"--hosts {hosts}: this version judges the machine under it (local://) or --evidence only"
+        )
     if config.getoption("numprocesses", default=None):
         raise pytest.UsageError("-n: the suite runs its own probes side by side; leave xdist out")
     evidence = config.getoption("evidence")
@@ -102,7 +109,7 @@ def _refuse_what_is_not_built(config: pytest.Config) -> None:
 
 
 def _inside(path: Any, folder: str) -> bool:
-    from pathlib import Path  # noqa: PLC0415
+    from pathlib import Path
 
     return Path(path).resolve().is_relative_to(Path(folder).resolve())
 
@@ -121,9 +128,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     gate = config.stash.get(_GATE, None)
     if gate is None:
         if any(_check(getattr(item, "function", None)) for item in items):
-            from nodeready.baseline import node_types  # noqa: PLC0415
+            from nodeready.baseline import node_types
 
-            raise pytest.UsageError(f"--node-type is missing: say what the node should be, one of {', '.join(node_types())}")
+            raise pytest.UsageError(
+                f"--node-type is missing: say what the node should be, one of {', '.join(node_types())}"
+            )
         return
     planned = gate.plan.by_check
     checks = [(item, _check(getattr(item, "function", None))) for item in items]
@@ -213,7 +222,7 @@ class GateRun:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Acceptance from plan minus findings; it overrides only pytest's 0 and 1."""
-        from nodeready import outputs, results  # noqa: PLC0415
+        from nodeready import outputs, results
 
         yield
         if self.judging is None:
@@ -239,7 +248,7 @@ class GateRun:
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """The last words, after pytest's own."""
-        from nodeready import outputs  # noqa: PLC0415
+        from nodeready import outputs
 
         if self.results is None:
             self.gate.discard_empty_folder()
@@ -257,18 +266,18 @@ class GateRun:
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_header(self, cells: list[str]) -> None:
         """Layer, check, subject, observed, demanded, source, remedy."""
-        from nodeready.render import html_report  # noqa: PLC0415
+        from nodeready.render import html_report
 
         cells[:] = html_report.table_header()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
         """The row of one check on one subject."""
-        from nodeready.render import html_report  # noqa: PLC0415
+        from nodeready.render import html_report
 
-        expectation = dict(report.user_properties).get("nodeready")
-        if expectation:
-            cells[1:] = html_report.table_cells(expectation)[1:]
+        rows: Any = dict(report.user_properties).get("nodeready")
+        if rows:
+            cells[1:] = html_report.table_cells(rows)[1:]
 
 
 def _set_outcome(report: pytest.TestReport, expectation: Expectation) -> None:
@@ -286,13 +295,12 @@ def _set_outcome(report: pytest.TestReport, expectation: Expectation) -> None:
 
 def _rows(expectation: Expectation) -> list[dict[str, Any]]:
     """The findings of one item, and a row for each planned key that it left unjudged."""
-    from nodeready.render import html_report  # noqa: PLC0415
-    from nodeready.results import finding_row  # noqa: PLC0415
+    from nodeready.render.escape import Seen
+    from nodeready.render.groups import unjudged
+    from nodeready.results import finding_row, unjudged_row
 
-    check, subject = expectation.check, expectation.subject
+    judging, check, subject = expectation.judging, expectation.check, expectation.subject
     judged = {finding.key for finding in expectation.findings}
-    rows = [finding_row(expectation.judging, finding) for finding in expectation.findings]
-    for demand in expectation.judging.plan.by_check.get(check.id, ()):
-        if demand.key not in judged:
-            rows.append(html_report.unjudged(check.id, subject, demand.key))
-    return rows
+    left = [d for d in judging.plan.by_check.get(check.id, ()) if d.key not in judged]
+    stand_ins = unjudged(Seen({"unjudged": [unjudged_row(judging, d, subject) for d in left]}))
+    return [*(finding_row(judging, finding) for finding in expectation.findings), *stand_ins]

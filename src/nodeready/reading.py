@@ -12,7 +12,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Unverified(Exception):
+class Unverified(Exception):  # noqa: N818 - the contract's word
     """An unknown reading was used as if it held a value."""
 
 
@@ -65,7 +65,7 @@ class Unknown:
     def _raise(self, *_: Any) -> NoReturn:
         raise Unverified(self.reason)
 
-    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _raise  # type: ignore[assignment]
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _raise
     __int__ = __float__ = __index__ = __len__ = __iter__ = __contains__ = _raise
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _raise
     __hash__ = None  # type: ignore[assignment]
@@ -88,11 +88,14 @@ def cite(reading: Reading[T], *recordings: str) -> Reading[T]:
     return reading if reading.recordings else replace(reading, recordings=recordings)
 
 
-def explained_by(reading: Reading[T], *checks: str) -> Reading[T]:
-    """An unknown reading that the failure of one of `checks` would explain."""
-    if isinstance(reading, Known):
-        return reading
-    return replace(reading, causes=(*reading.causes, *checks))
+def explained_by(unknown: Unknown, *checks: str) -> Unknown:
+    """The same unknown, which the failure of one of `checks` would explain."""
+    return replace(unknown, causes=(*unknown.causes, *checks))
+
+
+def first_unknown(*readings: Reading[Any]) -> Unknown | None:
+    """The first that is unknown, None where all are known: what is joined of several needs them all."""
+    return next((reading for reading in readings if isinstance(reading, Unknown)), None)
 
 
 def first_of(*forms: Reading[T], agree: bool = True) -> Reading[T]:
@@ -127,6 +130,4 @@ def _disagreement(one: Known[Any], other: Known[Any]) -> Unknown:
     def says(reading: Known[Any]) -> str:
         return f"{', '.join(reading.recordings) or 'one form'} says {reading.value}"
 
-    return Unknown(
-        f"{says(one)}, {says(other)}", recordings=(*one.recordings, *other.recordings)
-    )
+    return Unknown(f"{says(one)}, {says(other)}", recordings=(*one.recordings, *other.recordings))

@@ -10,7 +10,7 @@ from nodeready.gate import utc
 
 if TYPE_CHECKING:
     from nodeready.engine import Judging
-    from nodeready.expectation import Bound
+    from nodeready.expectation import Bound, Demand
     from nodeready.gate import Gate
     from nodeready.verdict import Finding
 
@@ -48,16 +48,7 @@ def build(gate: Gate, judging: Judging, outer_status: int = 0) -> dict[str, Any]
         "busy": gate.busy or None,
         "node": judging.node.identity(),
         "evidence": {"kind": evidence.kind, "path": evidence.path or None, "taken": evidence.taken or None},
-        "unjudged": [
-            {
-                "check": o.demand.check,
-                "key": o.demand.key,
-                "subject": o.subject,
-                "measure": o.demand.measure,
-                "error": judging.errors.get((o.demand.check, o.subject)),
-            }
-            for o in plan.unjudged(findings)
-        ],
+        "unjudged": [unjudged_row(judging, o.demand, o.subject) for o in plan.unjudged(findings)],
         "findings": [finding_row(judging, finding) for finding in findings],
     }
 
@@ -68,6 +59,17 @@ def _exit_status(gate: Gate, accepted: int, outer: int) -> int:
     if gate.request.report_only:
         return 0
     return BUSY if gate.busy else accepted
+
+
+def unjudged_row(judging: Judging, demand: Demand, subject: str) -> dict[str, Any]:
+    """A planned demand that no finding answers, and what its check raised."""
+    return {
+        "check": demand.check,
+        "key": demand.key,
+        "subject": subject,
+        "measure": demand.measure,
+        "error": judging.errors.get((demand.check, subject)),
+    }
 
 
 def finding_row(judging: Judging, finding: Finding) -> dict[str, Any]:

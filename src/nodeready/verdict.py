@@ -17,7 +17,7 @@ class Verdict(str, enum.Enum):
     UNVERIFIED = "unverified"
     WAIVED = "waived"
     ADVISORY = "advisory"
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - a verdict
     NOT_APPLICABLE = "not-applicable"
 
 
@@ -52,8 +52,8 @@ class Finding:
     """One demand on one subject, judged.
 
     `reason` says why an unverified one could not be judged, without naming the subject, so that equal
-    ones can be told together. `causes` are check ids whose failure would explain an unverified finding; `blocked_by` names those
-    of them that did fail, as `check@subject`.
+    ones can be told together. `causes` are check ids whose failure would explain it; `blocked_by`
+    names those of them that did fail, as `check@subject`.
     """
 
     check: str

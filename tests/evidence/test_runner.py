@@ -57,7 +57,10 @@ def test_a_grandchild_that_holds_the_pipe_is_not_waited_for():
 
 def test_a_grandchild_that_ignores_term_and_holds_the_pipe(tmp_path):
     note = tmp_path / "pid"
-    r = run(bash(f"(trap '' TERM; echo $BASHPID > {note}; while :; do sleep 0.1; done) & trap '' TERM; wait; wait"), deadline=0.5)
+    r = run(
+        bash(f"(trap '' TERM; echo $BASHPID > {note}; while :; do sleep 0.1; done) & trap '' TERM; wait; wait"),
+        deadline=0.5,
+    )
     assert r.ended is Ended.TIMED_OUT
     assert _gone(int(note.read_text()))
 

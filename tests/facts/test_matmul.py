@@ -4,7 +4,7 @@ import doctest
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeready.facts import matmul, probe_document, torch_info
@@ -229,12 +229,14 @@ JSON = st.recursive(
 DEVICE = {"index": 0, "bus_id": "0000:1B:00.0", "name": "H", "capability": "9.0", "error": None}
 
 
+@settings(deadline=None)  # other load must not fail it
 @given(st.binary())
 def test_no_bytes_make_a_parser_raise(data):
     assert isinstance(parse(data), Unknown | Matmul)
     assert isinstance(torch_info.parse(data), Unknown | torch_info.TorchInfo)
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from(sorted(entry())), JSON), st.dictionaries(st.sampled_from(["torch", "cublas"]), JSON)
 )
@@ -248,6 +250,7 @@ def test_no_value_makes_the_parser_raise_or_a_reading_lie(changes, head):
             assert changes.get("verified", True) is result.verified.value
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["torch", "python", "cuda", "arch_list", "devices", "visible", "error"]), JSON),
     st.dictionaries(st.sampled_from(sorted(DEVICE)), JSON),

@@ -128,4 +128,4 @@ def test_what_is_not_the_whole_document_is_unknown(data):
 def test_the_probe_runs_under_the_python_of_the_jobs():
     made = torch_probe("/opt/jobs/bin/python", "/x/torch_info.py")
     assert (made.argv, made.name, made.deadline) == (("/opt/jobs/bin/python", "/x/torch_info.py"), "torch", 90)
-    assert (made.tier, 3 in made.answers) == ("acceptance", True)
+    assert (made.tier, made.family, 3 in made.answers) == ("acceptance", "load", True)

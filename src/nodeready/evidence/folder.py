@@ -30,7 +30,9 @@ def read_evidence(path: Path, known: Collection[str]) -> Evidence:
     if path.is_dir():
         return _of_files(_folder_files(path), path, known, "folder")
     if not path.exists():
-        raise EvidenceError(f"there is no evidence at {path}: name a folder, a capture.tar.gz or an nvidia-smi document")
+        raise EvidenceError(
+            f"there is no evidence at {path}: name a folder, a capture.tar.gz or an nvidia-smi document"
+        )
     if not path.is_file():
         raise EvidenceError(f"{path} is neither a file nor a folder")
     with path.open("rb") as handle:
@@ -65,7 +67,9 @@ def _of_files(files: dict[str, bytes], path: Path, known: Collection[str], kind:
         if name in claimed:
             raise EvidenceError(f"{path} holds {claimed[name]} and {file_name}, both the output {name}: keep one")
         claimed[name] = file_name
-        recordings[name] = Recording(name, rc=_exit_status(files, name, path), stdout=files[file_name], stderr=files.get(f"{name}.err", b""))
+        recordings[name] = Recording(
+            name, rc=_exit_status(files, name, path), stdout=files[file_name], stderr=files.get(f"{name}.err", b"")
+        )
     for name in known:
         if name not in recordings and f"{name}.rc" in files:
             rc = _exit_status(files, name, path)
@@ -170,4 +174,6 @@ def _below_common_folder(files: dict[str, bytes]) -> dict[str, bytes]:
 
 def _refuse_excess(path: Path, count: int, total: int) -> None:
     if count > MAX_FILES or total > MAX_TOTAL:
-        raise EvidenceError(f"{path} holds more than {MAX_FILES} files or {MAX_TOTAL >> 20} MiB: hand in the node's outputs only")
+        raise EvidenceError(
+            f"{path} holds more than {MAX_FILES} files or {MAX_TOTAL >> 20} MiB: hand in the node's outputs only"
+        )

@@ -10,9 +10,12 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from nodeready.evidence.probe import Probe
 from nodeready.evidence.recording import Ended, Recording
+
+if TYPE_CHECKING:
+    from nodeready.evidence.probe import Probe
 
 OUTPUT_CAP = 32 * 2**20
 GRACE = 1.0
@@ -66,7 +69,9 @@ def run(
     started, begin = time.time(), time.monotonic()
 
     def failed(ended: Ended, reason: str) -> Recording:
-        return Recording(probe.name, argv, ended, None, started=started, duration=time.monotonic() - begin, reason=reason)
+        return Recording(
+            probe.name, argv, ended, None, started=started, duration=time.monotonic() - begin, reason=reason
+        )
 
     try:
         child = subprocess.Popen(
@@ -103,9 +108,7 @@ def run(
     )
 
 
-def _follow(
-    child: subprocess.Popen[bytes], until: float, cap: int, halt: threading.Event
-) -> tuple[_Streams, Ended]:
+def _follow(child: subprocess.Popen[bytes], until: float, cap: int, halt: threading.Event) -> tuple[_Streams, Ended]:
     """Read the child's streams and watch the child itself: a grandchild may hold the pipes for ever."""
     if child.stdout is None or child.stderr is None:  # never so: both are PIPE
         raise AssertionError

@@ -8,9 +8,9 @@ _NO_VALUE = ("", "n/a", "[n/a]", "not available", "[not supported]", "not suppor
 
 
 def lines(data: bytes) -> list[str]:
-    """The complete lines of an output; a last line without its newline was cut and is dropped.
+    r"""The complete lines of an output; a last line without its newline was cut and is dropped.
 
-    >>> lines(b"MemTotal: 5 kB\\nMemFree: 1")
+    >>> lines(b"MemTotal: 5 kB\nMemFree: 1")
     ['MemTotal: 5 kB']
     """
     return data.decode("utf-8", "replace").split("\n")[:-1]
@@ -28,7 +28,13 @@ def no_value(text: str) -> bool:
     [True, True, True, False, False]
     """
     low = text.strip().lower()
-    return low in _NO_VALUE or "unknown error" in low or "deprecated" in low or "gpu is lost" in low or low.startswith("[unknown")
+    return (
+        low in _NO_VALUE
+        or "unknown error" in low
+        or "deprecated" in low
+        or "gpu is lost" in low
+        or low.startswith("[unknown")
+    )
 
 
 def word(text: str | None, what: str) -> Reading[str]:

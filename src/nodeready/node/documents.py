@@ -59,7 +59,11 @@ def no_answer(probe: Probe, recording: Recording | None) -> Unknown | None:
     if recording.ended is not Ended.EXITED or recording.truncated:
         return Unknown(f"{probe.name}: {recording.reason or recording.ended.value}", recordings=cited)
     if recording.rc not in probe.answers:
-        ending = f"exited {recording.rc}" if recording.rc is None or recording.rc >= 0 else f"was killed by signal {-recording.rc}"
+        ending = (
+            f"exited {recording.rc}"
+            if recording.rc is None or recording.rc >= 0
+            else f"was killed by signal {-recording.rc}"
+        )
         said = f": {recording.complaint}" if recording.complaint else ""
         return Unknown(f"{probe.name} {ending}{said}", missing=True, recordings=cited)
     if not recording.stdout.strip():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nodeready.evidence.recording import Ended, Recording
 from nodeready.facts import driver_module, fabric_manager, nvidia_smi_text, nvidia_smi_xml, torch_info
 from nodeready.node.catalogue import TORCH
-from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
+from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of, first_unknown
 
 if TYPE_CHECKING:
     from nodeready.facts.torch_info import TorchInfo
@@ -40,7 +40,9 @@ class Driver:
     def responds(self) -> Reading[bool]:
         """Whether nvidia-smi answered: a missing command, an error status or silence is a no."""
         evidence = self._sources.documents.evidence
-        for probe, (_, document) in zip((nvidia_smi_xml.SMI_XML, nvidia_smi_text.SMI_TEXT), self._sources.smi, strict=True):
+        for probe, (_, document) in zip(
+            (nvidia_smi_xml.SMI_XML, nvidia_smi_text.SMI_TEXT), self._sources.smi, strict=True
+        ):
             recording = evidence.get(probe.name)
             if recording is None:
                 continue
@@ -59,7 +61,9 @@ class Driver:
 
     def _smi_versions(self) -> list[Reading[str]]:
         return [
-            explained_by(document, "driver.responds") if isinstance(document, Unknown) else cite(document.driver_version, name)
+            explained_by(document, "driver.responds")
+            if isinstance(document, Unknown)
+            else cite(document.driver_version, name)
             for name, document in self._sources.smi
         ]
 
@@ -73,7 +77,9 @@ class Driver:
         """The newest CUDA that the driver runs."""
         return first_of(
             *(
-                explained_by(document, "driver.responds") if isinstance(document, Unknown) else cite(document.cuda_version, name)
+                explained_by(document, "driver.responds")
+                if isinstance(document, Unknown)
+                else cite(document.cuda_version, name)
                 for name, document in self._sources.smi
             )
         )
@@ -83,12 +89,15 @@ class Driver:
         """Whether kernel module and library are of one version."""
         for probe in (nvidia_smi_xml.SMI_XML, nvidia_smi_text.SMI_TEXT):
             recording = self._sources.documents.evidence.get(probe.name)
-            said = (recording.stdout + recording.stderr).decode("utf-8", "replace") if recording and recording.rc else ""
+            said = (
+                (recording.stdout + recording.stderr).decode("utf-8", "replace") if recording and recording.rc else ""
+            )
             if "library version mismatch" in said.lower():
                 return Known(False, note="; ".join(said.split("\n")[:2]).strip("; "), recordings=(probe.name,))
         module, library = self._module_version, first_of(*self._smi_versions())
-        if isinstance(module, Unknown) or isinstance(library, Unknown):
-            return module if isinstance(module, Unknown) else library
+        unknown = first_unknown(module, library)
+        if unknown is not None:
+            return unknown
         note = f"module {module.value}, library {library.value}"
         return Known(module.value == library.value, note=note, recordings=(*module.recordings, *library.recordings))
 
@@ -100,7 +109,9 @@ def _refusal(recording: Recording) -> str:
     if recording.ended is not Ended.EXITED or not recording.rc or recording.truncated:
         return ""
     meaning = SMI_EXIT.get(recording.rc, "")
-    return f"exit status {recording.rc}" + (f" ({meaning})" if meaning else "") + f": {recording.complaint or 'no word'}"
+    return (
+        f"exit status {recording.rc}" + (f" ({meaning})" if meaning else "") + f": {recording.complaint or 'no word'}"
+    )
 
 
 class FabricManager:
@@ -111,17 +122,23 @@ class FabricManager:
 
     @property
     def state(self) -> Reading[str]:
-        """What systemd says of the service."""
-        found = self._sources.documents.read(fabric_manager.FM_ACTIVE, fabric_manager.parse_state)
-        return cite(found, fabric_manager.FM_ACTIVE.name)
+        """What systemd says of the service; one that ended for want of a driver is the driver's failure."""
+        name = fabric_manager.FM_ACTIVE.name
+        found = cite(self._sources.documents.read(fabric_manager.FM_ACTIVE, fabric_manager.parse_state), name)
+        responds = self._driver.responds
+        if isinstance(found, Known) and found.value != "active" and isinstance(responds, Known) and not responds.value:
+            reason = f"the service is {found.value}, as it must be while the driver does not answer"
+            return Unknown(reason, recordings=found.recordings, causes=("driver.responds",))
+        return found
 
     @property
     def matches_driver(self) -> Reading[bool]:
         """Whether it is of exactly the driver's version."""
         found = self._sources.documents.read(fabric_manager.FM_VERSION, fabric_manager.parse_version)
         mine, driver = cite(found, fabric_manager.FM_VERSION.name), self._driver.version
-        if isinstance(mine, Unknown) or isinstance(driver, Unknown):
-            return mine if isinstance(mine, Unknown) else driver
+        unknown = first_unknown(mine, driver)
+        if unknown is not None:
+            return unknown
         note = f"fabric manager {mine.value}, driver {driver.value}"
         return Known(mine.value == driver.value, note=note, recordings=(*mine.recordings, *driver.recordings))
 

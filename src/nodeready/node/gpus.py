@@ -135,7 +135,11 @@ class Pcie:
         state = gpu.smi("performance_state", volatile=True)
         if isinstance(smi, Known) and isinstance(state, Known) and state.value == "P0":
             return replace(reading, note=_joined(reading.note, "in P0"), ceiling=ceiling)
-        idle = f"in {state.value}" if isinstance(smi, Known) and isinstance(state, Known) else "in an unknown performance state"
+        idle = (
+            f"in {state.value}"
+            if isinstance(smi, Known) and isinstance(state, Known)
+            else "in an unknown performance state"
+        )
         doubt = f"it was read {idle}, where links may slow down to save power; read it under load"
         return replace(reading, doubt=doubt, ceiling=ceiling)
 
@@ -145,7 +149,9 @@ class Pcie:
         smi = self._gpu.smi("link_width_current", volatile=True)
         bus = _of(self._gpu.device, "link_width")
         reading = first_of(smi, bus, agree=False)
-        lower = [r for r in (smi, bus) if isinstance(r, Known) and isinstance(reading, Known) and r.value < reading.value]
+        lower = [
+            r for r in (smi, bus) if isinstance(r, Known) and isinstance(reading, Known) and r.value < reading.value
+        ]
         return lower[0] if lower else reading
 
 

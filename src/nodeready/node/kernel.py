@@ -60,7 +60,9 @@ class Kernel:
         count = len(counted) + len(lost)
         if text.cut and not count:
             return Unknown(f"{name} stops in the middle of a line, what came after is unknown", recordings=(name,))
-        parts = [self._words(xid) for xid in counted] + [f"{self._place(b)} fell off the bus, with no Xid" for b in lost]
+        parts = [self._words(xid) for xid in counted] + [
+            f"{self._place(b)} fell off the bus, with no Xid" for b in lost
+        ]
         unique = list(dict.fromkeys(parts))
         note = "; ".join(unique[:NAMED]) + (f"; and {len(unique) - NAMED} more" if len(unique) > NAMED else "")
         return Known(count, note=note, recordings=(name,))

@@ -60,7 +60,9 @@ class Node:
             return Unknown(reason, recordings=(*dimms.recordings, *usable.recordings))
         recordings = (*dimms.recordings, *usable.recordings)
         if usable.value > dimms.value:
-            reason = f"the DIMMs add up to {dimms.value}, yet MemTotal is {usable.value}: a part of the DIMM list is missing"
+            reason = (
+                f"the DIMMs add up to {dimms.value}, yet MemTotal is {usable.value}: a part of the DIMM list is missing"
+            )
             return Unknown(reason, recordings=recordings)
         note = f"sum of the DIMMs; MemTotal {usable.value.to('GiB')}"
         defect = ""
@@ -99,20 +101,26 @@ class Node:
             if not listing.devices:
                 return Unknown(f"{name} lists no device", recordings=(name,))
             note = f"{', '.join(dead)} there but unreadable (rev ff)" if dead else ""
-            return Known(len(devices) - len(dead), note=note or self._missing_from({d.bus_id for d in devices}), recordings=(name,))
+            return Known(
+                len(devices) - len(dead),
+                note=note or self._missing_from({d.bus_id for d in devices}),
+                recordings=(name,),
+            )
         return Unknown("; ".join(a.reason for a in absent), missing=True)
 
     @property
     def gpu_count(self) -> Reading[int]:
         """GPUs that the driver lists."""
-        readings = []
+        readings: list[Reading[int]] = []
         for name, document in self.sources.smi:
             if isinstance(document, Unknown):
                 readings.append(explained_by(document, "driver.responds"))
             else:
                 note = self._missing_from(set(document.gpus))
                 reading = cite(document.attached, name)
-                readings.append(Known(reading.value, note=note, recordings=(name,)) if isinstance(reading, Known) else reading)
+                readings.append(
+                    Known(reading.value, note=note, recordings=(name,)) if isinstance(reading, Known) else reading
+                )
         return first_of(*readings)
 
     def _missing_from(self, listed: set[str]) -> str:

@@ -74,10 +74,10 @@ class Sources:
         if isinstance(document, Unknown):
             return explained_by(document, "driver.responds")
         if bus_id is None:
-            return Unknown(SLOT_UNKNOWN, missing=True, causes=_LOST)
+            return Unknown(SLOT_UNKNOWN, causes=_LOST)
         fields = document.gpus.get(bus_id)
         if fields is None:
-            return Unknown(f"the driver lists no GPU at {bus_id}", missing=True, causes=_LOST)
+            return Unknown(f"the driver lists no GPU at {bus_id}", causes=_LOST)
         return fields[field]
 
     def pci_device(self, bus_id: str | None) -> Reading[Device]:
@@ -92,7 +92,7 @@ class Sources:
             device = listing.devices.get(bus_id) if bus_id else None
             if device is None:
                 reason = f"{name} lists no device at {bus_id}" if bus_id else SLOT_UNKNOWN
-                return Unknown(reason, missing=True, recordings=(name,), causes=_LOST)
+                return Unknown(reason, recordings=(name,), causes=_LOST)
             if not device.readable:
                 reason = f"the device at {bus_id} does not answer (rev {device.revision})"
                 return Unknown(reason, recordings=(name,), causes=_LOST)
@@ -117,9 +117,9 @@ class Sources:
     @staticmethod
     def _row(table: dict[str, Reading[str]], bus_id: str | None, name: str) -> Reading[str]:
         if bus_id is None:
-            return Unknown(SLOT_UNKNOWN, missing=True, causes=_LOST)
+            return Unknown(SLOT_UNKNOWN, causes=_LOST)
         if bus_id not in table:
-            return Unknown(f"{name} lists no GPU at {bus_id}", missing=True, causes=_LOST)
+            return Unknown(f"{name} lists no GPU at {bus_id}", causes=_LOST)
         return table[bus_id]
 
     def nvlinks(self, gpu: Gpu) -> Reading[tuple[Link, ...]]:
@@ -146,7 +146,9 @@ class Sources:
     @cached_property
     def _matmul(self) -> matmul.Matmul | Unknown:
         found = self.documents.read(MATMUL, matmul.parse)
-        return explained_by(found, "driver.responds", "frameworks.torch") if isinstance(found, Unknown) else found
+        if isinstance(found, Unknown):
+            return explained_by(found, "driver.responds", "frameworks.torch")
+        return found
 
     @property
     def cublas(self) -> Reading[str]:
@@ -163,7 +165,9 @@ class Sources:
             return Unknown(SLOT_UNKNOWN, causes=_LOST)
         result = found.results.get((bus_id, dtype, size))
         if result is None:
-            return Unknown(f"the matmul probe has no {dtype} {size} of {bus_id}", recordings=(MATMUL.name,), causes=_LOST)
+            return Unknown(
+                f"the matmul probe has no {dtype} {size} of {bus_id}", recordings=(MATMUL.name,), causes=_LOST
+            )
         return result
 
     def matmul_results(self, bus_id: str | None, dtype: str) -> list[Result] | Unknown:

@@ -1,0 +1,188 @@
+"""How fast each GPU multiplies matrices, and whether the product is right, from the matmul probe."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from nodeready.evidence.probe import Probe
+from nodeready.facts.bus_id import normal_bus_id
+from nodeready.facts.probe_document import document, number, shown, text
+from nodeready.quantity import Quantity
+from nodeready.reading import Known, Reading, Unknown
+
+Key = tuple[str, str, int]
+
+_VERSION = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}")
+_BIT = re.compile(r"0x[0-9a-f]{1,16}")
+
+
+def matmul_probe(python: str, script: str, *, deadline: float = 600.0) -> Probe:
+    """The probe under the Python of the environment that runs jobs, on all GPUs at once.
+
+    Each of the three products takes about 10 s; the script's own deadline is 60 s shorter than the
+    probe's, so that it can still end its workers and say which GPU gave no answer. Exit status 3
+    says that there is no torch, which the document explains.
+    """
+    argv = (python, script, "--device", "all", "--deadline", f"{deadline - 60:g}")
+    serves = ("compute.matmul-fp16", "compute.matmul-fp32")
+    return Probe("matmul", argv, deadline=deadline, family="load", tier="acceptance", answers=(0, 3), serves=serves)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One product on one GPU: its dtype and size are in the key.
+
+    `tflops` is the median over batches and `p5` the rate that 95 % of them reach, `cv` their standard
+    deviation over their mean. `clock` is the median SM clock meanwhile, `events` the share of samples
+    in which each clock event reason was active, by NVML's bit. `error` is empty or the probe's sentence.
+    """
+
+    tflops: Reading[Quantity]
+    p5: Reading[Quantity]
+    cv: Reading[float]
+    verified: Reading[bool]
+    iterations: Reading[int]
+    clock: Reading[Quantity]
+    events: Reading[dict[int, float]]
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """The probe's document; a key of `results` is a bus id (else a name like cuda:3), a dtype and a size.
+
+    `unplaced` counts entries that do not say what they measured.
+    """
+
+    cublas: Reading[str]
+    torch: Reading[str]
+    results: dict[Key, Result]
+    unplaced: int = 0
+
+    def result(self, device: str, dtype: str, size: int) -> Result:
+        """One result; where there is none all its readings are unknown, and say what is known of why.
+
+        A GPU that never answered may have no bus id: the errors of such entries are in the reason.
+        """
+        if (device, dtype, size) in self.results:
+            return self.results[device, dtype, size]
+        reason = f"the matmul probe has no {dtype} {size} of {device}"
+        for (name, kind, n), result in self.results.items():
+            if name.startswith("cuda:") and (kind, n) == (dtype, size) and result.error:
+                reason += f"; {name}, whose bus id is unknown: {result.error}"
+        if self.unplaced:
+            reason += f"; {self.unplaced} of its entries name no device, dtype or size"
+        return _nothing(reason)
+
+
+def parse(data: bytes) -> Matmul | Unknown:
+    """The results of a whole document; unknown where it is cut, not the probe's, or says only an error.
+
+    >>> found = parse(b'''{"probe": "matmul", "schema": 1, "torch": "2.7.0+cu126", "cublas": "12.6.4", "error": null,
+    ... "results": [{"device": "cuda:0", "bus_id": "00000000:1B:00.0", "dtype": "float16", "size": 8192, "p5": 728.9,
+    ... "tflops": 736.2, "cv": 0.004, "iterations": 3360, "verified": true, "clocks": null, "events": null,
+    ... "error": null}]}''')
+    >>> result = found.result("0000:1b:00.0", "float16", 8192)
+    >>> str(result.tflops.value), result.verified.value, found.cublas.value
+    ('736.2 TFLOPS', True, '12.6.4')
+    >>> parse(b'{"probe": "matmul", "schema": 1, "results": [], "error": "this Python has no torch"}').reason
+    'this Python has no torch'
+    """
+    found = document(data, "matmul", 1)
+    if isinstance(found, Unknown):
+        return found
+    entries, error = found.get("results"), found.get("error")
+    if not isinstance(entries, list):
+        return Unknown(f"results of the matmul probe reads {shown(entries)}, no list")
+    if error is not None and not entries:
+        return Unknown(error if isinstance(error, str) and error else f"error of the matmul probe reads {shown(error)}")
+    results: dict[Key, Result] = {}
+    unplaced = 0
+    for entry in entries:
+        key = _key(entry)
+        if key is None:
+            unplaced += 1
+        elif key in results:
+            results[key] = _nothing(f"the matmul probe has two entries for {key[1]} {key[2]} of {key[0]}")
+        else:
+            results[key] = _result(entry)
+    return Matmul(_cublas(found), text(found.get("torch"), "torch version"), results, unplaced)
+
+
+def _key(entry: Any) -> Key | None:
+    if not isinstance(entry, dict):
+        return None
+    device, dtype, size, bus_id = (entry.get(name) for name in ("device", "dtype", "size", "bus_id"))
+    if not isinstance(device, str) or not isinstance(dtype, str) or not isinstance(size, int):
+        return None
+    if not device or not dtype or isinstance(size, bool) or size <= 0:
+        return None
+    return (normal_bus_id(bus_id) if isinstance(bus_id, str) else None) or device, dtype, size
+
+
+def _nothing(reason: str, error: str = "") -> Result:
+    gap = Unknown(reason)
+    return Result(gap, gap, gap, gap, gap, gap, gap, error)
+
+
+def _result(entry: dict[str, Any]) -> Result:
+    error = entry.get("error")
+    if error is not None:
+        said = error if isinstance(error, str) and error.strip() else f"the entry's error reads {shown(error)}"
+        return _nothing(said, error=said)
+    tflops, p5 = number(entry.get("tflops"), "tflops"), number(entry.get("p5"), "p5")
+    if isinstance(tflops, Known) and isinstance(p5, Known) and p5.value > tflops.value:
+        tflops = p5 = Unknown(f"p5 ({p5.value:.6g}) is above the median ({tflops.value:.6g})")
+    return Result(
+        tflops=tflops.map(lambda rate: Quantity(rate, "TFLOPS")),
+        p5=p5.map(lambda rate: Quantity(rate, "TFLOPS")),
+        cv=number(entry.get("cv"), "cv", zero=True),
+        verified=_verified(entry.get("verified")),
+        iterations=_iterations(entry.get("iterations")),
+        clock=_clock(entry.get("clocks")),
+        events=_events(entry.get("events")),
+    )
+
+
+def _verified(value: Any) -> Reading[bool]:
+    if not isinstance(value, bool):
+        return Unknown(f"verified reads {shown(value)}: the product was not checked")
+    return Known(value)
+
+
+def _iterations(value: Any) -> Reading[int]:
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        return Unknown(f"iterations reads {shown(value)}, which cannot be")
+    return Known(value)
+
+
+def _clock(clocks: Any) -> Reading[Quantity]:
+    figures = clocks.get("sm_mhz") if isinstance(clocks, dict) else None
+    if not isinstance(figures, dict):
+        return Unknown("the SM clock was not read during the run")
+    return number(figures.get("median"), "SM clock").map(lambda clock: Quantity(clock, "MHz"))
+
+
+def _events(events: Any) -> Reading[dict[int, float]]:
+    counts = events.get("reasons") if isinstance(events, dict) else None
+    total = number(events.get("samples"), "samples") if isinstance(events, dict) else Unknown("")
+    if not isinstance(counts, dict) or isinstance(total, Unknown):
+        return Unknown("the clock event reasons were not read during the run")
+    shares = {}
+    for bit, count in counts.items():
+        seen = number(count, f"event reason {bit}", zero=True)
+        if isinstance(seen, Unknown):
+            return seen
+        if not _BIT.fullmatch(bit) or seen.value > total.value:
+            return Unknown(f"event reasons read {shown(counts)} of {total.value:g} samples, which cannot be")
+        shares[int(bit, 16)] = seen.value / total.value
+    return Known(shares)
+
+
+def _cublas(found: dict[str, Any]) -> Reading[str]:
+    version = text(found.get("cublas"), "cuBLAS version")
+    if isinstance(version, Known) and not _VERSION.fullmatch(version.value):
+        return Unknown(f"cuBLAS version reads {shown(version.value)}, no version")
+    return version

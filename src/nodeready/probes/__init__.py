@@ -1,0 +1,1 @@
+"""Stand-alone scripts that touch the hardware: standard library, torch or pynvml, one JSON document."""

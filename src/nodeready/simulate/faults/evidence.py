@@ -1,0 +1,96 @@
+"""What goes wrong with the evidence itself: values that are none, documents that are cut or contradict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nodeready.simulate.faults.checks import every_gpu_check
+from nodeready.simulate.faults.fault import (
+    UNVERIFIED,
+    Expected,
+    Fault,
+    on_node,
+    on_victim,
+    rows,
+    subject,
+    together,
+    victim,
+)
+from nodeready.simulate.outputs.smi_field import DEPRECATED
+
+if TYPE_CHECKING:
+    from nodeready.simulate.model import Node
+    from nodeready.simulate.outputs.output import Output
+
+
+def _deprecate(node: Node) -> None:
+    victim(node).printed["gpu_recovery_action"] = DEPRECATED
+
+
+def _say_nothing(node: Node) -> None:
+    gpu = victim(node)
+    gpu.every_value = "Unknown Error"
+    gpu.cuda_error = "CUDA error: unknown error"
+
+
+def _cut(node: Node) -> None:
+    def half(output: Output) -> Output:
+        return replace(output, stdout=output.stdout[: len(output.stdout) // 2])
+
+    node.spoilers["nvidia-smi_-q_-x"] = half
+
+
+def _contradict(node: Node) -> None:
+    bus_id = f"0000{victim(node).bus_id}".upper()
+
+    def another_memory(output: Output) -> Output:
+        head, mark, rest = output.stdout.partition(f"GPU {bus_id}".encode())
+        total = f"{victim(node).memory_mib} MiB".encode()
+        return replace(output, stdout=head + mark + rest.replace(total, b"65247 MiB", 1))
+
+    node.spoilers["nvidia-smi_-q"] = another_memory
+
+
+def _silent(node: Node) -> tuple[Expected, ...]:
+    """All that the driver alone tells; products and capability come from other sources too."""
+    checks = [check for check in every_gpu_check(node) if check not in _ELSEWHERE]
+    return rows(UNVERIFIED, *checks, on=map(subject, node.gpus))
+
+
+_ELSEWHERE = ("gpu.compute-capability", "compute.matmul-fp16", "compute.matmul-fp32")
+
+FAULTS = (
+    Fault(
+        "deprecated-fields",
+        "The driver prints that a field is deprecated where its value should be: neither yes nor no.",
+        _deprecate,
+        on_victim(UNVERIFIED, "health.recovery-action"),
+    ),
+    Fault(
+        "one-gpu-unknown-error",
+        "The driver still lists one GPU and answers Unknown Error to every question about it.",
+        _say_nothing,
+        together(
+            lambda node: rows(UNVERIFIED, *every_gpu_check(node), on=(subject(victim(node)),)),
+            on_node(UNVERIFIED, "container.gpu-visible"),
+        ),
+        case="B15",
+    ),
+    Fault(
+        "cut-xml",
+        "The driver's document was cut in half on its way although the command exited with 0.",
+        _cut,
+        together(
+            on_node(UNVERIFIED, "driver.responds", "driver.version", "driver.matches-library", "cuda.driver-version"),
+            on_node(UNVERIFIED, "gpu.count", "nvlink.fabric-manager", "container.gpu-visible"),
+            _silent,
+        ),
+    ),
+    Fault(
+        "forms-disagree",
+        "Two documents of the same driver give one GPU's memory differently: neither is believed.",
+        _contradict,
+        on_victim(UNVERIFIED, "gpu.memory"),
+    ),
+)

@@ -1,0 +1,109 @@
+"""A fault: what it does to a healthy node, and which verdicts it promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nodeready.simulate.model import UPTIME, KernelEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from nodeready.simulate.model import Gpu, Node
+    from nodeready.simulate.shapes import Shape
+
+FAIL, UNVERIFIED, ADVISORY = "fail", "unverified", "advisory"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The verdict of one check on one subject where it is not that of the healthy node."""
+
+    check: str
+    subject: str
+    verdict: str
+
+    def as_json(self) -> dict[str, str]:
+        """As `--list-faults --json` shows it."""
+        return {"check": self.check, "subject": self.subject, "verdict": self.verdict}
+
+
+def any_shape(_: Shape) -> bool:
+    """Every node can have it."""
+    return True
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that goes wrong with a node.
+
+    `why` is a sentence in an operator's words, `case` the number of a known field case or empty.
+    `apply` changes a healthy node. `expects` lists, for a healthy node of that shape, every verdict
+    that then differs, the promise first; the rows are joins, the worst finding of a check. `can_have`
+    tells by its shape whether a node can have it.
+    """
+
+    name: str
+    why: str
+    apply: Callable[[Node], None]
+    expects: Callable[[Node], tuple[Expected, ...]]
+    case: str = ""
+    can_have: Callable[[Shape], bool] = any_shape
+
+
+def victim(node: Node) -> Gpu:
+    """The GPU that a fault of one GPU befalls: the fifth, or the last where there are fewer."""
+    return node.gpus[min(4, len(node.gpus) - 1)]
+
+
+def subject(gpu: Gpu) -> str:
+    """How findings call it."""
+    return f"gpu{gpu.place}"
+
+
+def rows(verdict: str, *checks: str, on: Iterable[str] = ("node",)) -> tuple[Expected, ...]:
+    """The same verdict for some checks on some subjects."""
+    subjects = tuple(on)
+    return tuple(Expected(check, at, verdict) for check in checks for at in subjects)
+
+
+def on_victim(verdict: str, *checks: str) -> Callable[[Node], tuple[Expected, ...]]:
+    """The same verdict for some checks on the GPU that the fault befalls."""
+    return lambda node: rows(verdict, *checks, on=(subject(victim(node)),))
+
+
+def on_every_gpu(verdict: str, *checks: str) -> Callable[[Node], tuple[Expected, ...]]:
+    """The same verdict for some checks on all GPUs."""
+    return lambda node: rows(verdict, *checks, on=map(subject, node.gpus))
+
+
+def on_node(verdict: str, *checks: str) -> Callable[[Node], tuple[Expected, ...]]:
+    """The same verdict for some checks on the node."""
+    return lambda _: rows(verdict, *checks)
+
+
+def together(*parts: Callable[[Node], tuple[Expected, ...]]) -> Callable[[Node], tuple[Expected, ...]]:
+    """All that several parts expect, in their order."""
+    return lambda node: tuple(expected for part in parts for expected in part(node))
+
+
+def nothing(_: Node) -> tuple[Expected, ...]:
+    """No verdict changes: it looks like a fault and is none."""
+    return ()
+
+
+def logged(node: Node, *lines: str) -> None:
+    """Let the kernel have said this, a while before the node was read."""
+    node.events.append(KernelEvent(UPTIME - 7200 + 60 * len(node.events), lines))
+
+
+def xid(node: Node, gpu: Gpu, code: int, text: str, process: str = "pid='<unknown>', name=<unknown>") -> None:
+    """Let the driver have logged an Xid of a GPU."""
+    address = f"PCI:{gpu.bus_id[:-2]}"
+    logged(
+        node,
+        f"NVRM: GPU at {address}: {gpu.uuid}",
+        f"NVRM: GPU Board Serial Number: {gpu.serial}",
+        f"NVRM: Xid ({address}): {code}, {process}, {text}",
+    )

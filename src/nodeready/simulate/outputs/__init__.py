@@ -1,0 +1,1 @@
+"""One module per tool: what it prints about a simulated node."""

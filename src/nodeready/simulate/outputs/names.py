@@ -1,0 +1,53 @@
+"""Every output of a simulated node, under its evidence name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodeready.simulate.outputs import (
+    containers,
+    kernel_log,
+    lspci,
+    memory,
+    nvidia_smi,
+    nvidia_smi_q,
+    software,
+    torch_probes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nodeready.simulate.model import Node
+    from nodeready.simulate.outputs.output import Output
+
+OUTPUTS: dict[str, Callable[[Node], Output | None]] = {
+    "nvidia-smi_-q_-x": nvidia_smi_q.xml,
+    "nvidia-smi_-q": nvidia_smi_q.text,
+    "nvidia-smi_nvlink_-s": nvidia_smi.nvlink_status,
+    "nvidia-smi_--query-gpu=pci.bus_id,compute_cap_--format=csv": nvidia_smi.compute_capabilities,
+    "lspci_-nnvvv": lspci.render,
+    "dmesg": kernel_log.render,
+    "proc/meminfo": memory.meminfo,
+    "dmidecode_-t_memory": memory.dmidecode,
+    "etc/os-release": software.os_release,
+    "proc/driver/nvidia/version": software.module_version,
+    "nvcc_--version": software.nvcc,
+    "docker_info": containers.docker_info,
+    "nvidia-ctk_--version": containers.toolkit_version,
+    "nv-fabricmanager_--version": software.fabric_manager_version,
+    "systemctl_is-active_nvidia-fabricmanager": software.fabric_manager_state,
+    "container-gpus": containers.gpus_inside,
+    "torch": torch_probes.torch,
+    "matmul": torch_probes.matmul,
+}
+
+
+def outputs(node: Node) -> dict[str, Output]:
+    """What each command and file of the node gives; one that the node does not have is left out."""
+    found = {}
+    for name, render in OUTPUTS.items():
+        output = render(node)
+        if output is not None:
+            found[name] = node.spoilers[name](output) if name in node.spoilers else output
+    return found
