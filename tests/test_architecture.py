@@ -75,7 +75,9 @@ def test_heavy_imports_have_their_place(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_rooms_are_small(path):
-    assert len(path.read_text().splitlines()) <= 330
+    # a probe script stands alone: parent, worker and sampler travel as one text
+    most = 800 if room(path) == "probes" else 330
+    assert len(path.read_text().splitlines()) <= most
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "checks").glob("*.py")), ids=lambda p: p.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import sys
 import time
 from dataclasses import dataclass, field
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodeready import baseline as baselines
-from nodeready.acquire import acquire
 from nodeready.engine import Judging
 from nodeready.evidence.capture import CaptureWriter, EvidenceError, pack_evidence
 from nodeready.evidence.folder import read_evidence
@@ -84,7 +82,7 @@ class Gate:
             raise UsageError(str(error)) from None
         if not shutil.which(request.python):
             raise UsageError(f"--python {request.python}: there is no such program")
-        host = handed_in.host if handed_in else _safe(socket.gethostname())
+        host = handed_in.host if handed_in else _safe(os.uname().nodename)
         return cls(request, Plan(baseline, request.tier), handed_in, host, time.time())
 
     def make_folder(self) -> Path:
@@ -113,6 +111,8 @@ class Gate:
         if self.handed_in is not None:
             self.evidence = self.handed_in
         else:
+            from nodeready.acquire import acquire
+
             writer = CaptureWriter(self.folder / "capture", self.host, utc(self.started))
             self.evidence, self.busy = acquire(self.request, self.plan, self.host, writer.add, announce)
         self.judging = Judging(self.plan, Node(self.evidence, count))

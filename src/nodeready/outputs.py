@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodeready.evidence.capture import write_beside
 from nodeready.render import certificate, html_report, junit, prometheus, terminal
+from nodeready.render.escape import Seen
 
 if TYPE_CHECKING:
     from nodeready.gate import Gate
@@ -18,16 +19,27 @@ def write(gate: Gate, results: dict[str, Any], *, with_report: bool) -> None:
     if folder is None:
         raise RuntimeError("the run has no folder")
     gate.pack_capture()
-    write_beside(folder / "results.json", (json.dumps(results, indent=1) + "\n").encode())
-    write_beside(folder / "certificate.html", certificate.render(results).encode())
-    write_beside(folder / "junit.xml", junit.render(results).encode())
-    write_beside(folder / "node.prom", prometheus.render(results).encode())
+    write_beside(folder / "results.json", as_json(results).encode())
+    seen = Seen.of(results)
+    write_beside(folder / "certificate.html", certificate.render(seen).encode())
+    write_beside(folder / "junit.xml", junit.render(seen).encode())
+    write_beside(folder / "node.prom", prometheus.render(seen).encode())
     if with_report:
-        write_beside(folder / "report.html", html_report.render(results).encode())
+        write_beside(folder / "report.html", html_report.render(seen).encode())
     gate.point_latest()
+
+
+def as_json(results: dict[str, Any]) -> str:
+    """The results as JSON, one line for each top-level key and each finding: quick to write, fit for diff."""
+    rows = []
+    for key, value in results.items():
+        if key in ("findings", "unjudged") and value:
+            rows.append(f'"{key}": [\n  ' + ",\n  ".join(json.dumps(entry) for entry in value) + "\n ]")
+        else:
+            rows.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    return "{\n " + ",\n ".join(rows) + "\n}\n"
 
 
 def summary(gate: Gate, results: dict[str, Any], *, colour: bool) -> list[str]:
     """What is said on the terminal; its last line is the sentence to act on."""
-    lines: list[str] = terminal.summary(results, colour=colour)
-    return [*lines[:-1], f"reports: {gate.folder}", *lines[-1:]]
+    return terminal.summary(results, colour=colour, folder=str(gate.folder))

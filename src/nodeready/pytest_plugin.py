@@ -264,6 +264,13 @@ class GateRun:
         report.title = f"{self.gate.host} as {self.gate.request.node_type}, tier {self.gate.plan.tier}"
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_summary(self, prefix: list[str]) -> None:
+        """What pytest-html's outcomes stand for here."""
+        from nodeready.render import html_report
+
+        prefix.append(f"<p>{html_report.LEGEND}</p>")
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_header(self, cells: list[str]) -> None:
         """Layer, check, subject, observed, demanded, source, remedy."""
         from nodeready.render import html_report

@@ -10,6 +10,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,7 +18,7 @@ FILES = {"results.json", "certificate.html", "report.html", "junit.xml", "node.p
 
 
 def run_folder(process):
-    return Path(re.search(r"^reports: (.+)$", process.stdout, re.MULTILINE)[1])
+    return Path(re.search(r"^report: (.+)/certificate.html$", process.stdout, re.MULTILINE)[1])
 
 
 def test_a_healthy_node_is_accepted(gate_run, healthy):
@@ -31,6 +32,15 @@ def test_a_healthy_node_is_accepted(gate_run, healthy):
     last = process.stdout.strip().splitlines()[-1]
     assert last.startswith("ACCEPTED")
     assert "tier acceptance" in last
+
+
+@pytest.mark.parametrize(
+    "document", ["nvidia-smi-q-xml/01-h100-hw.txt", "nvidia-smi-q/09-h100x8-535-powerbrake-all.txt"]
+)
+def test_results_keep_the_published_schema(judge, captures, document):
+    schema = json.loads((ROOT / "src/nodeready/render/results.schema.json").read_text())
+    results, _ = judge(captures / document)
+    jsonschema.validate(json.loads(json.dumps(results)), schema)
 
 
 def test_the_findings_are_the_same_without_pytest(gate_run, healthy_files, folder_of, judge):

@@ -95,7 +95,7 @@ def test_a_failure_is_told_to_a_technician(sample):
     text = plain(certificate.render(sample.rejected()))
     assert "Next step Reset the GPU, then run the gate again." in text
     assert "Why it matters Until the reset the GPU runs jobs on rows that are known to be bad." in text
-    assert "Source NVIDIA GPU Memory Error Management https://docs.nvidia.com/deploy/" in text
+    assert "Source NVIDIA GPU Memory Error Management; https://docs.nvidia.com/deploy/" in text
 
 
 def test_a_failure_of_the_node_has_no_columns_of_gpus(sample):
@@ -118,6 +118,18 @@ def test_reasons_that_differ_only_in_the_part_are_one_row(sample):
     ]
     page = Page(certificate.render(sample.results(sample.with_findings(*reasons), acceptance="incomplete")))
     assert ["[N/A] Look at the part, then run the gate again.", "health.ecc-mode gpu0-gpu2;", "3"] in page.rows
+
+
+def test_reasons_that_differ_only_in_the_bus_id_are_one_row(sample):
+    reasons = [
+        sample.finding("gpu.mig", gpu["subject"], "unverified", message=f"torch lists no GPU at {gpu['bus_id']}")
+        for gpu in sample.GPUS
+    ]
+    page = Page(certificate.render(sample.results(reasons, acceptance="incomplete")))
+    remedy = "Look at the part, then run the gate again."
+    assert [f"torch lists no GPU at its bus id {remedy}", "gpu.mig gpu0-gpu7;", "8"] in page.rows
+    page = Page(certificate.render(sample.results(reasons[:1], acceptance="incomplete")))
+    assert [f"torch lists no GPU at 0000:1b:00.0 {remedy}", "gpu.mig gpu0;", "1"] in page.rows
 
 
 def test_a_crashed_check_is_not_judged_and_says_why(sample):
@@ -178,6 +190,21 @@ def test_the_record_holds_every_finding_with_bounds_and_source(sample):
     assert width[2:] == ["gpu0, gpu1, gpu4-gpu7", "16", "16", "-", "h100-setup-guide"]
     memory = next(row for row in record if row[1].startswith("memory.installed"))
     assert memory[3:6] == ["768 GiB", ">= 512 GiB", ">= 1 TiB"]
+
+
+def test_parts_that_pass_alike_share_a_row_with_all_that_was_observed(sample):
+    rates = [sample.finding("compute.matmul-fp16", f"gpu{i}", value=700.5 + i, unit="TFLOPS") for i in range(3)]
+    page = Page(certificate.render(sample.results(rates)))
+    (row,) = [row for row in page.rows if row[0] == "pass"]
+    assert row[2:4] == ["gpu0-gpu2", "700.5, 701.5, 702.5 TFLOPS"]
+
+
+def test_a_long_bound_is_told_below_the_demand(sample):
+    system = sample.finding("platform.os", value="ubuntu", recommended=sample.bound("matches", "ubuntu|" * 20))
+    page = Page(certificate.render(sample.results([system])))
+    (row,) = [row for row in page.rows if row[0] == "pass"]
+    assert row[5] == "see at left"
+    assert row[1].endswith("Recommended: matches " + "ubuntu|" * 20)
 
 
 def test_only_a_web_address_becomes_a_link(sample):

@@ -54,7 +54,9 @@ def write_beside(path: Path, data: bytes) -> None:
 def contents(host: str, taken: str, recordings: Iterable[Recording]) -> bytes:
     """A capture's list of contents: how each probe ended, and the size and hash of its output."""
     rows = [recording.metadata() for recording in sorted(recordings, key=lambda r: r.name)]
-    return json.dumps({"schema": SCHEMA, "host": host, "taken": taken, "recordings": rows}, indent=1).encode()
+    listed = ",\n  ".join(json.dumps(row) for row in rows)
+    head = json.dumps({"schema": SCHEMA, "host": host, "taken": taken})
+    return f'{head[:-1]},\n "recordings": [\n  {listed}\n ]}}\n'.encode()
 
 
 class CaptureWriter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from nodeready.node.catalogue import MATMUL
 from nodeready.reading import Known, Reading, Unknown, cite, first_of
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Gpu:
         results = self._sources.matmul_results(self.bus_id, dtype)
         if isinstance(results, Unknown):
             return results
-        verified = [result.verified for result in results]
+        verified = [cite(result.verified, MATMUL.name) for result in results]
         wrong = [v for v in verified if isinstance(v, Known) and not v.value]
         unknown = [v for v in verified if isinstance(v, Unknown)]
         return wrong[0] if wrong else unknown[0] if unknown else verified[0]
@@ -105,7 +106,9 @@ class Matmul:
     @property
     def rate(self) -> Reading[Quantity]:
         """The median rate; a low one proves nothing where the library is older than the GPU needs."""
-        rate: Reading[Quantity] = self.result if isinstance(self.result, Unknown) else self.result.tflops
+        if isinstance(self.result, Unknown):
+            return self.result
+        rate = cite(self.result.tflops, MATMUL.name)
         cublas = self.sources.cublas
         if isinstance(rate, Known) and isinstance(cublas, Known):
             version = tuple(int(part) for part in cublas.value.split(".")[:2])

@@ -163,11 +163,9 @@ class Sources:
             return found
         if bus_id is None:
             return Unknown(SLOT_UNKNOWN, causes=_LOST)
-        result = found.results.get((bus_id, dtype, size))
-        if result is None:
-            return Unknown(
-                f"the matmul probe has no {dtype} {size} of {bus_id}", recordings=(MATMUL.name,), causes=_LOST
-            )
+        result = found.result(bus_id, dtype, size)
+        if (bus_id, dtype, size) not in found.results and isinstance(result.tflops, Unknown):
+            return Unknown(result.tflops.reason, recordings=(MATMUL.name,), causes=_LOST)
         return result
 
     def matmul_results(self, bus_id: str | None, dtype: str) -> list[Result] | Unknown:

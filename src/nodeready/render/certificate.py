@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nodeready.render import clock, groups, words
 from nodeready.render.escape import Seen
+from nodeready.render.pages import environment
 from nodeready.render.sentence import headline, is_busy, sentence
 
 if TYPE_CHECKING:
@@ -54,10 +55,10 @@ def render(results: Mapping[str, Any]) -> str:
 
 @functools.cache
 def _page() -> Template:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import StrictUndefined
 
-    pages = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    pages = environment(
+        Path(__file__).parent / "templates",
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -83,8 +84,8 @@ def _view(seen: Seen) -> dict[str, Any]:
         "facts": _facts(seen),
         "sha256": seen["baseline"]["sha256"],
         "failures": [_failure(demand, known) for demand in groups.by_demand(fails)],
-        "causes": _causes(groups.causes(groups.with_verdict(seen, "unverified"))),
-        "unjudged": _causes(groups.causes(groups.unjudged(seen))),
+        "causes": _causes(groups.causes(groups.with_verdict(seen, "unverified"), known)),
+        "unjudged": _causes(groups.causes(groups.unjudged(seen), known)),
         "advisories": _findings({"": advisories}) if advisories else None,
         "waived": _findings({"": waived}) if waived else None,
         "gpus": _gpus(seen["node"].get("gpus") or ()),
@@ -198,7 +199,7 @@ def _parts(findings: Sequence[Mapping[str, Any]], known: Mapping[str, Mapping[st
 
 
 def _source_text(finding: Mapping[str, Any]) -> str:
-    return " ".join(filter(None, (finding["source_title"] or finding["source"], finding["source_url"])))
+    return "; ".join(filter(None, (finding["source_title"] or finding["source"], finding["source_url"])))
 
 
 def _causes(causes: Iterable[groups.Cause]) -> Table | None:
@@ -227,8 +228,8 @@ def _by_layer(seen: Seen) -> dict[str, list[dict[str, Any]]]:
 
 def _findings(layers: Mapping[str, list[dict[str, Any]]]) -> Table:
     """The findings of each layer, those that say the very same of several parts in one row."""
-    widths = {"Verdict": "12.5%", "Demand": "28.5%", "Part": "10.5%", "Observed": "12%", "Demanded": "12%"}
-    widths |= {"Recommended": "12%", "Source": "12.5%"}
+    widths = {"Verdict": "12%", "Demand": "27.5%", "Part": "10.5%", "Observed": "14.5%", "Demanded": "11.5%"}
+    widths |= {"Recommended": "12%", "Source": "12%"}
     return Table(
         list(widths.items()),
         [(layer, [_line(demand) for demand in groups.alike(findings)]) for layer, findings in layers.items()],
@@ -253,6 +254,8 @@ def _line(demand: groups.Demand) -> Row:
 
 def _remark(finding: Mapping[str, Any]) -> str:
     """What the row's other cells do not say."""
+    if finding["blocked_by"]:
+        return f"blocked by {', '.join(finding['blocked_by'])}"
     if finding["verdict"] == "unverified":
         return words.reason(finding)
     return words.said(finding) if finding["verdict"] != "pass" and words.tells_more(finding) else ""

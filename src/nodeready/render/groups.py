@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nodeready.render import words
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Mapping
 
     from nodeready.render.escape import Seen
 
@@ -106,11 +106,12 @@ def by_demand(findings: Iterable[Finding]) -> list[Demand]:
 
 
 def alike(findings: Iterable[Finding]) -> list[Demand]:
-    """Findings that say the very same of several parts, and passes of one demand: one line of a table."""
+    """Findings of one demand that pass, have one cause or say the very same: one line of a table."""
     found: dict[Hashable, Demand] = {}
     for finding in findings:
         compared = ["key", "verdict", "required", "recommended", "source", "blocked_by"]
-        told = "" if finding["verdict"] == "pass" else f"{words.observed_text(finding)} {words.said(finding)}"
+        plain = finding["verdict"] == "pass" or finding["blocked_by"]
+        told = "" if plain else f"{words.observed_text(finding)} {words.said(finding)}"
         at = (told, *(str(finding[name]) for name in compared))
         found.setdefault(at, Demand([])).findings.append(finding)
     return list(found.values())
@@ -120,7 +121,7 @@ def alike(findings: Iterable[Finding]) -> list[Demand]:
 class Cause:
     """Unverified findings that have one cause: a broken lower layer, or one reason.
 
-    `blockers` are the `check@subject` that explain them; empty where `reason` does. `must` is whether
+    `blockers` are the `check@subject` that explain them, or there are none and `reason` does. `must` is whether
     at least one of them leaves the node incomplete.
     """
 
@@ -146,11 +147,20 @@ class Cause:
         return found
 
 
-def causes(findings: Iterable[Finding]) -> list[Cause]:
-    """Unverified findings by cause: what makes the node incomplete first, then the larger groups."""
-    found: dict[Hashable, Cause] = {}
+def causes(findings: Iterable[Finding], known: Mapping[str, Mapping[str, Any]]) -> list[Cause]:
+    """Unverified findings by cause: what makes the node incomplete first, then the larger groups.
+
+    Reasons that differ only in the bus id of their own GPU (`known`, by subject) are one reason.
+    """
+    found: dict[tuple[tuple[str, ...], str], list[Finding]] = {}
     for finding in findings:
+        bus_id = known.get(finding["subject"], {}).get("bus_id")
+        reason = words.reason(finding)
+        shared = reason.replace(str(bus_id), "its bus id") if bus_id else reason
         blockers = tuple(finding["blocked_by"] or ())
-        reason = "" if blockers else words.reason(finding)
-        found.setdefault((blockers, reason), Cause(blockers, reason, [])).findings.append(finding)
-    return sorted(found.values(), key=lambda cause: (not cause.must, -len(cause.findings)))
+        found.setdefault((blockers, "" if blockers else shared), []).append(finding)
+    made = [
+        Cause(blockers, shared if len(group) > 1 else words.reason(group[0]), group)
+        for (blockers, shared), group in found.items()
+    ]
+    return sorted(made, key=lambda cause: (not cause.must, -len(cause.findings)))

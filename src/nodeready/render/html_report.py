@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodeready.render import clock, groups, words
 from nodeready.render.escape import Seen, harmless, head_and_tail
+from nodeready.render.pages import environment
 from nodeready.render.sentence import sentence
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ OUTCOMES = {
     "not-applicable": "Skipped",
 }
 ROW_CAP = 4096
+_QUIET = ("pass", "not-applicable")
 _CELL_CAP = 400
 _LOG_AT_LEAST = 1024
 _COLUMNS = ("result", "layer", "check", "subject", "observed", "demanded", "source", "remedy")
@@ -116,9 +118,6 @@ def _cells(told: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f'<td class="col-{name}">{html.escape(_capped(texts[name]))}</td>' for name in _COLUMNS]
 
 
-_QUIET = ("pass", "not-applicable")
-
-
 def node_id(check: str, subject: str) -> str:
     """A row's id, in ASCII letters, digits and `:._-`."""
     return re.sub(r"[^A-Za-z0-9:._-]", "-", f"{check}:{subject}")[:200]
@@ -130,12 +129,8 @@ def summary_html(results: Mapping[str, Any]) -> list[str]:
     return [f"<p><strong>{said}</strong></p>", f"<p>{LEGEND}</p>"]
 
 
-def row_log(findings: Iterable[Mapping[str, Any]], room: int = ROW_CAP - _LOG_AT_LEAST) -> str:
-    """What unfolds below a row, quoted: message, why, cause and evidence of each finding; about `room` characters."""
-    return _log(harmless(list(findings)), room)
-
-
 def _log(told: Iterable[Mapping[str, Any]], room: int) -> str:
+    """What unfolds below a row, quoted: message, why, cause and evidence of each finding; about `room` characters."""
     lines = []
     for finding in told:
         lines.append(f"{finding['key']}: {finding['verdict']}")
@@ -228,16 +223,14 @@ def _run_count(seen: Seen, rows: Sequence[groups.Row]) -> str:
 @functools.cache
 def _pytest_html() -> tuple[Template, str, str]:
     """The page, the style sheet and the version of the installed pytest-html, which is not imported."""
-    from jinja2 import Environment, FileSystemLoader, select_autoescape
+    from jinja2 import select_autoescape
 
     found = importlib.util.find_spec("pytest_html")
     if found is None or found.origin is None:
         raise FileNotFoundError("report.html needs the package pytest-html: pip install pytest-html")
     package = Path(found.origin).parent
     resources = package / "resources"
-    pages = Environment(
-        loader=FileSystemLoader(resources), autoescape=select_autoescape(enabled_extensions=("jinja2",))
-    )
+    pages = environment(resources, autoescape=select_autoescape(enabled_extensions=("jinja2",)))
     # the package's metadata says the same and costs a slow import
     stated = (package / "__version.py").read_text(encoding="utf-8")
     version = re.search(r"^__version__ = .*?'([^']+)'", stated, re.MULTILINE)

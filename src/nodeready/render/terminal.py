@@ -127,7 +127,9 @@ def _part(page: _Page, finding: Mapping[str, Any], known: Mapping[str, Mapping[s
 
 def _unmeasured(page: _Page, seen: Seen) -> None:
     unverified, unjudged = groups.with_verdict(seen, "unverified"), groups.unjudged(seen)
-    causes = sorted([*groups.causes(unverified), *groups.causes(unjudged)], key=lambda cause: not cause.must)
+    known = words.gpus(seen)
+    causes = [*groups.causes(unverified, known), *groups.causes(unjudged, known)]
+    causes.sort(key=lambda cause: not cause.must)
     if causes:
         blocks = [_cause(page, cause) for cause in causes]
         title = f"NOT MEASURED ({len(unverified) + len(unjudged)})"

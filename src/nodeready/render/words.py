@@ -124,7 +124,8 @@ def said(finding: Mapping[str, Any]) -> str:
 
 def reason(finding: Mapping[str, Any]) -> str:
     """Why there is no value: the bare reason, the same for all parts that share it."""
-    return said(finding).removeprefix(f"{finding['title']} is unknown: ") or "no reason is recorded"
+    told: str = finding.get("reason") or said(finding).removeprefix(f"{finding['title']} is unknown: ")
+    return told or "no reason is recorded"
 
 
 def tells_more(finding: Mapping[str, Any]) -> bool:
