@@ -62,21 +62,38 @@ def main():
             empty.write_text(EMPTY_ITEMS.format(count=items))
             html = [f"--html={work}/empty.html", "--self-contained-html", f"--rootdir={work}"]
             commands[f"empty run, {gpus} GPU"] = [*plain, empty, *html]
-            commands[f"nodeready judge, {gpus} GPU"] = [nodeready, "judge", node, "--node-type=sxm", "--tier=quick", f"--report-dir={reports}", *sized]
+            commands[f"nodeready judge, {gpus} GPU"] = [
+                nodeready,
+                "judge",
+                node,
+                "--node-type=sxm",
+                "--tier=quick",
+                f"--report-dir={reports}",
+                *sized,
+            ]
         seconds = {label: [] for label in commands}
         for _ in range(rounds):
             for label, command in commands.items():
                 seconds[label].append(timed(command, work))
     median = {label: statistics.median(values) for label, values in seconds.items()}
     for label, value in median.items():
-        print(f"{label:24} {value:7.3f} s   (min {min(seconds[label]):.3f}, max {max(seconds[label]):.3f}, {rounds} rounds)")
+        print(
+            f"{label:24} {value:7.3f} s   (min {min(seconds[label]):.3f}, max {max(seconds[label]):.3f}, {rounds} rounds)"
+        )
     for what in ("quick tier", "nodeready judge"):
-        above = {g: median[f"{what}, {g} GPU"] - (median[f"empty run, {g} GPU"] if what == "quick tier" else 0) for g in (1, 8)}
+        above = {
+            g: median[f"{what}, {g} GPU"] - (median[f"empty run, {g} GPU"] if what == "quick tier" else 0)
+            for g in (1, 8)
+        }
         slope = (above[8] - above[1]) / (findings[8] - findings[1])
         fixed = above[1] - slope * findings[1]
         base = "above the empty run" if what == "quick tier" else "in all"
-        print(f"{what}: {findings[8]} findings, {above[8]:.3f} s {base}: fixed {fixed:.3f} s, {1000 * slope:.2f} ms per finding")
-    print("aims: quick tier fixed below 0.3 s and 1.5 ms per finding above the empty run; nodeready judge below 0.5 s in all")
+        print(
+            f"{what}: {findings[8]} findings, {above[8]:.3f} s {base}: fixed {fixed:.3f} s, {1000 * slope:.2f} ms per finding"
+        )
+    print(
+        "aims: quick tier fixed below 0.3 s and 1.5 ms per finding above the empty run; nodeready judge below 0.5 s in all"
+    )
 
 
 if __name__ == "__main__":
