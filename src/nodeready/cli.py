@@ -6,6 +6,7 @@ import argparse
 import gc
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,7 +15,7 @@ from nodeready import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-USAGE = 4
+INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # as pytest has them
 
 
 class _Parser(argparse.ArgumentParser):
@@ -34,7 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE
     except KeyboardInterrupt:
         print("nodeready: interrupted; nothing was judged", file=sys.stderr)
-        return 2
+        return INTERRUPTED
+    except Exception:  # noqa: BLE001 - 1 would mean that the node was rejected
+        traceback.print_exc()
+        print("nodeready: an internal error; the node was not judged", file=sys.stderr)
+        return INTERNAL
     return status
 
 
@@ -132,6 +137,7 @@ def _collect(arguments: argparse.Namespace) -> int:
     print(
         f"{target}: {len(evidence.recordings) - len(silent)} recordings; no output from {', '.join(silent) or 'none'}"
     )
+    print(f"nothing was loaded: judge it with `nodeready judge {target} --tier quick --node-type NAME`")
     return 0
 
 

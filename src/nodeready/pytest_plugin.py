@@ -5,7 +5,9 @@ It stays out of every run without `--node-type`; the modules of the gate are imp
 
 from __future__ import annotations
 
+import copy
 import sys
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -112,6 +114,16 @@ def _inside(path: Any, folder: str) -> bool:
     from pathlib import Path
 
     return Path(path).resolve().is_relative_to(Path(folder).resolve())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
+    """An option that does not exist ends the run before its value is taken for a path and imported from."""
+    if not any(arg.split("=")[0] == "--node-type" for arg in args):
+        return
+    _, unknown = parser.parse_known_and_unknown_args(args, copy.copy(early_config.option))
+    if unknown:
+        raise pytest.UsageError(f"unrecognized arguments: {' '.join(unknown)}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -229,9 +241,15 @@ class GateRun:
             return
         self.gate.subset = self._is_subset(session)
         outer = 0 if self.gate.busy else int(session.exitstatus)
-        self.results = results.build(self.gate, self.judging, outer)
-        session.exitstatus = self.results["exit_status"]
-        outputs.write(self.gate, self.results, with_report=not self._html_is_ours())
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR  # what it stays if the lines below raise
+        try:
+            found = results.build(self.gate, self.judging, outer)
+            outputs.write(self.gate, found, with_report=not self._html_is_ours())
+        except Exception:  # noqa: BLE001 - let through, it would end in 1, which says that the node was rejected
+            self._say(traceback.format_exc())
+            return
+        self.results = found
+        session.exitstatus = found["exit_status"]
 
     def _html_is_ours(self) -> bool:
         return self.gate.folder is not None and (self.gate.folder / "report.html").is_file()

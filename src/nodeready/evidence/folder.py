@@ -150,9 +150,13 @@ def _archive_files(path: Path) -> dict[str, bytes]:
                 _refuse_excess(path, count, total)
                 if name.is_absolute() or ".." in name.parts:
                     raise EvidenceError(f"{path} holds {entry.name!r}, a path that leads out of the archive")
+                if entry.size > MAX_FILE:
+                    raise EvidenceError(
+                        f"{path}: {entry.name} has more than {MAX_FILE >> 20} MiB, which no output of a node has"
+                    )
                 handle = archive.extractfile(entry) if entry.isreg() else None
                 if handle is not None:
-                    files[name.as_posix()] = handle.read(MAX_FILE + 1)
+                    files[name.as_posix()] = handle.read()
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, OSError) as error:
         raise EvidenceError(f"{path} is no whole tar archive: {error}") from None
     return _below_common_folder(files)

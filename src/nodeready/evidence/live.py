@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodeready.evidence.capture import Evidence
 from nodeready.evidence.recording import Ended, Recording
-from nodeready.evidence.runner import run
+from nodeready.evidence.runner import GRACE, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -75,6 +75,8 @@ class LiveNode:
                 thread.join()
         except BaseException:  # an interrupt: the probes are ended before the suite is
             self._stop.set()
+            for thread in threads:
+                thread.join(2 * GRACE + 1)
             raise
 
     def _family(self, family: str, probes: list[Probe], until: float) -> None:

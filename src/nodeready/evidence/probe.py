@@ -38,7 +38,7 @@ class Probe:
     @property
     def is_file(self) -> bool:
         """Whether the recording is a file of the node, kept under its own path."""
-        return self.argv[0] == "cat"
+        return self.argv[:1] == ("cat",)
 
 
 def command(*argv: str, name: str = "", **options: object) -> Probe:
