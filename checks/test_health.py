@@ -56,3 +56,13 @@ def test_kernel_log_holds_no_hardware_xid(node, expect):
     expect("health.xid", node.kernel.hardware_xids)
     expect("health.xid/warning", node.kernel.warning_xids)
     expect("health.xid/log", node.kernel.log_reaches_boot)
+
+
+@check(
+    "health.sxid",
+    remedy="Read the fabric manager's log; reset all GPUs of the board together; exchange the board if it comes back.",
+)
+def test_kernel_log_holds_no_fatal_nvswitch_error(node, expect):
+    """A fatal NVSwitch error takes the links of all GPUs behind it down."""
+    expect("health.sxid", node.kernel.fatal_sxids)
+    expect("health.sxid/warning", node.kernel.warning_sxids)

@@ -5,7 +5,7 @@ from nodeready.check import check
 def test_every_nvlink_is_up_at_full_speed(gpu, expect):
     """Collectives run at the speed of the GPU with the fewest links."""
     expect("nvlink.links-active", gpu.nvlink.links_active)
-    expect("nvlink.links-active/speed", gpu.nvlink.slowest_link)
+    expect("nvlink.links-active/slow", gpu.nvlink.slow_links)
 
 
 @check(

@@ -7,6 +7,7 @@ from nodeready.check import check, check_of, load_checks
 from nodeready.engine import Judging
 from nodeready.evidence.capture import Evidence
 from nodeready.node import Node
+from nodeready.node.terms import Terms
 from nodeready.plan import Plan
 from nodeready.reading import Known, Unknown
 from nodeready.verdict import Acceptance, Verdict
@@ -14,7 +15,7 @@ from nodeready.verdict import Acceptance, Verdict
 
 @pytest.fixture
 def judging():
-    return Judging(Plan(load("sxm"), "acceptance"), Node(Evidence("folder", "h", {}), 8))
+    return Judging(Plan(load("sxm"), "acceptance"), Node(Evidence("folder", "h", {}), Terms(8)))
 
 
 def made(check_id, function):

@@ -19,17 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nodeready.evidence.capture import Evidence
-    from nodeready.gate import Request
+    from nodeready.gate import Gate, Request
     from nodeready.plan import Plan
 
 LOAD_BUDGET = 780.0
 SUDO = ("sudo", "-n")
 
 
-def acquire(
-    request: Request, plan: Plan, host: str, keep: Callable[[Recording], None], announce: Callable[[str], None]
-) -> tuple[Evidence, str]:
+def acquire(gate: Gate, keep: Callable[[Recording], None], announce: Callable[[str], None]) -> tuple[Evidence, str]:
     """The evidence of this machine, and who holds it where the tier's load was not run for that."""
+    request, plan, host = gate.request, gate.plan, gate.host
     node = LiveNode(host, keep, SUDO if request.sudo else ())
     for line in beyond_this_user(request.sudo):
         announce(line)
@@ -37,7 +36,7 @@ def acquire(
     node.record(probes)
     if plan.tier == "quick":
         return node.evidence(), ""
-    judged = Node(node.evidence(), plan.baseline.gpu_count)
+    judged = Node(node.evidence(), gate.terms)
     refusal, busy = _why_no_load(judged, request.force)
     if busy:
         return node.evidence(), busy

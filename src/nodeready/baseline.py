@@ -43,6 +43,7 @@ class Baseline:
     sources: dict[str, dict[str, str]]
     settings: dict[str, str]
     overrides: dict[str, str]
+    tables: dict[str, Any]
 
     @property
     def gpu_count(self) -> int:
@@ -61,6 +62,17 @@ def baselines_dir() -> Path:
 def node_types() -> list[str]:
     """The node types that have a baseline."""
     return sorted(p.name for p in baselines_dir().iterdir() if p.is_dir() and p.name != ROOT and any(p.glob("*.toml")))
+
+
+def products() -> dict[str, tuple[frozenset[str], int]]:
+    """The PCI ids of the products, and the number of GPUs, of each node type."""
+    found = {}
+    for name in node_types():
+        baseline = load(name)
+        bound = baseline.demands["gpu.product"].required
+        ids = bound.operand if bound and bound.operator == "one_of" else ()
+        found[name] = (frozenset(ids), baseline.gpu_count)
+    return found
 
 
 def load(node_type: str, which: str = "", settings: list[str] | None = None) -> Baseline:
@@ -115,10 +127,7 @@ def _chain(path: Path) -> list[tuple[Path, dict[str, Any]]]:
         if path in seen:
             raise BaselineError(f"{path} extends itself: {' -> '.join(p.stem for p in [*seen, path])}")
         seen.append(path)
-        try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BaselineError(f"{path} cannot be read: {error}") from None
+        table = _toml(path)
         chain.insert(0, (path, table))
         parent = table.get("extends")
         if parent is None:
@@ -145,6 +154,7 @@ def _resolve(chain: list[tuple[Path, dict[str, Any]]], node_type: str) -> Baseli
         sources=sources,
         settings=settings,
         overrides={},
+        tables=_toml(baselines_dir() / "tables.toml"),
     )
 
 
@@ -171,12 +181,17 @@ def _lock() -> dict[str, str]:
     return {name: digest for digest, name in rows}
 
 
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BaselineError(f"{path} cannot be read: {error}") from None
+    return table
+
+
 def _sources() -> dict[str, dict[str, str]]:
     path = baselines_dir() / "sources.toml"
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise BaselineError(f"{path} cannot be read: {error}") from None
+    table = _toml(path)
     for name, entry in table.items():
         missing = {"title", "where", "date", "kind"} - set(entry)
         if missing:

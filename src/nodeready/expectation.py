@@ -223,7 +223,7 @@ def judge(demand: Demand, reading: Reading[Any]) -> Judgement:
 
 
 def _against_bounds(demand: Demand, reading: Known[Any], seen: str) -> Judgement:
-    allowance = f", of which this reading shows at least {reading.share:.0%}" if reading.share != 1.0 else ""
+    allowance = f" ({reading.share:.0%} of it: {reading.share_reason})" if reading.share != 1.0 else ""
     if demand.required and not demand.required.holds(reading.value, reading.share):
         hopeless = reading.ceiling is not None and not demand.required.holds(reading.ceiling, reading.share)
         if reading.doubt and not hopeless:

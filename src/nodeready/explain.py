@@ -26,8 +26,10 @@ def _evidence() -> list[str]:
     rows = ["evidence name (one ending .txt, .xml or .json is ignored)          what it is"]
     for name, probe in evidence_names().items():
         how = "a file, at its own path" if probe.is_file else f"`{' '.join(probe.argv)}`"
-        if name in ("matmul", "torch"):
+        if name in ("matmul", "torch", "nvml"):
             how = f"what the probe script {name} prints"
+        if probe.argv[:2] == ("sh", "-c"):
+            how = "small files of sysfs as lines PATH:VALUE, or the folder itself"
         if not probe.argv:
             how = "`nvidia-smi -L` inside a container"
         needs = "; root sees more" if probe.root_for else ""

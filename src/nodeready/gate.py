@@ -7,7 +7,8 @@ import re
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,10 @@ from nodeready.engine import Judging
 from nodeready.evidence.capture import CaptureWriter, EvidenceError, pack_evidence
 from nodeready.evidence.folder import read_evidence
 from nodeready.node import Node
-from nodeready.node.catalogue import evidence_names
+from nodeready.node.catalogue import TREES, evidence_names
+from nodeready.node.terms import Terms
 from nodeready.plan import Plan
+from nodeready.quantity import Quantity, UnitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +36,10 @@ class UsageError(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """What an operator asks for, as options of pytest or of `nodeready`."""
+    """What an operator asks for, as options of pytest or of `nodeready`.
+
+    `picked` is true where the node type was found by the PCI ids, and not named.
+    """
 
     node_type: str
     tier: str = "acceptance"
@@ -45,6 +51,7 @@ class Request:
     sudo: bool = False
     force: bool = False
     report_only: bool = False
+    picked: bool = False
 
 
 @dataclass
@@ -53,6 +60,7 @@ class Gate:
 
     request: Request
     plan: Plan
+    terms: Terms
     handed_in: Evidence | None
     host: str
     started: float
@@ -75,15 +83,20 @@ class Gate:
             )
         handed_in = None
         try:
-            baseline = baselines.load(request.node_type, request.baseline, list(request.settings))
+            if request.node_type != AUTO:
+                baselines.load(request.node_type)  # a type that does not exist is said before evidence is read
             if request.evidence:
-                handed_in = read_evidence(Path(request.evidence), evidence_names())
+                handed_in = read_evidence(Path(request.evidence), evidence_names(), TREES)
+            if request.node_type == AUTO:
+                request = replace(request, node_type=_found_type(handed_in), picked=True)
+            baseline = baselines.load(request.node_type, request.baseline, list(request.settings))
+            terms = terms_of(baseline)
         except (baselines.BaselineError, EvidenceError) as error:
             raise UsageError(str(error)) from None
         if not shutil.which(request.python):
             raise UsageError(f"--python {request.python}: there is no such program")
         host = handed_in.host if handed_in else _safe(os.uname().nodename)
-        return cls(request, Plan(baseline, request.tier), handed_in, host, time.time())
+        return cls(request, Plan(baseline, request.tier), terms, handed_in, host, time.time())
 
     def make_folder(self) -> Path:
         """Create the run folder: REPORT_DIR/HOST/TIME, with a number appended where it is taken."""
@@ -107,15 +120,18 @@ class Gate:
         """Get the evidence (live: run the probes) and stand ready to judge it."""
         if self.folder is None:
             raise RuntimeError("make_folder() comes first")
-        count = self.plan.baseline.gpu_count
+        if self.request.picked:
+            announce(f"node type {self.request.node_type}, picked by the PCI ids of the GPUs")
         if self.handed_in is not None:
             self.evidence = self.handed_in
+            if self.handed_in.unread:
+                announce(_unread(self.handed_in.unread))
         else:
             from nodeready.acquire import acquire
 
             writer = CaptureWriter(self.folder / "capture", self.host, utc(self.started))
-            self.evidence, self.busy = acquire(self.request, self.plan, self.host, writer.add, announce)
-        self.judging = Judging(self.plan, Node(self.evidence, count))
+            self.evidence, self.busy = acquire(self, writer.add, announce)
+        self.judging = Judging(self.plan, Node(self.evidence, self.terms))
         return self.judging
 
     def pack_capture(self) -> None:
@@ -137,6 +153,49 @@ class Gate:
         """Remove a run folder in which nothing was kept."""
         if self.folder is not None and self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
+
+
+def _found_type(evidence: Evidence | None) -> str:
+    """The node type for `auto`; raises `UsageError` where no GPU of a known type is there."""
+    from nodeready.node.identify import ids_of_evidence, ids_of_machine, node_type_of
+
+    ids = ids_of_evidence(evidence) if evidence else ids_of_machine()
+    found = node_type_of(ids, baselines.products())
+    if found is None:
+        seen = f"the NVIDIA devices are {', '.join(dict.fromkeys(ids))}" if ids else "no NVIDIA device is known"
+        raise UsageError(f"--node-type auto: {seen}; name one of {', '.join(baselines.node_types())}")
+    return found
+
+
+def _unread(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"not read, since no evidence has these names: {shown} (`nodeready explain evidence` lists them)"
+
+
+def terms_of(baseline: baselines.Baseline) -> Terms:
+    """What the readings of a baseline's nodes are taken by; raises `BaselineError` for a setting that does not fit."""
+    return Terms(
+        gpu_count=baseline.gpu_count,
+        port_rate=_data_rate(baseline, "network.port-rate"),
+        link_speed=_data_rate(baseline, "nvlink.link-speed"),
+        tables=baseline.tables,
+        today=today(),
+    )
+
+
+def _data_rate(baseline: baselines.Baseline, name: str) -> Quantity:
+    try:
+        rate = Quantity.parse(baseline.settings[name])
+    except UnitError as error:
+        raise baselines.BaselineError(f"--set {name}: {error}") from None
+    if rate.dimension != "data rate":
+        raise baselines.BaselineError(f"--set {name}: {rate} is a {rate.dimension}, not a data rate such as '100 Gb/s'")
+    return rate
+
+
+def today() -> date:
+    """The day as of which dated tables are read: SOURCE_DATE_EPOCH where it is set, for runs to be repeated."""
+    return datetime.fromtimestamp(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), tz=timezone.utc).date()
 
 
 def utc(moment: float) -> str:

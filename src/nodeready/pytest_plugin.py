@@ -6,11 +6,12 @@ It stays out of every run without `--node-type`; the modules of the gate are imp
 from __future__ import annotations
 
 import copy
-import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from nodeready import options
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -23,32 +24,13 @@ _GATE = pytest.StashKey["Gate"]()
 _RUN = pytest.StashKey["GateRun"]()
 _EXPECT = pytest.StashKey["Expectation"]()
 _LABELS = {"advisory": ("advisory", "a", "ADVISORY"), "unverified": ("unverified", "U", "UNVERIFIED")}
-_LATER = {
-    "waivers": "--waivers does not exist yet: no finding can be waived in this version",
-    "burn_in_duration": "--burn-in-duration does not exist yet: this version has no tier burn-in",
-}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the contract; testinfra brings --hosts, --sudo and --ssh-config."""
     group = parser.getgroup("nodeready", "node readiness")
-    add = group.addoption
-    add("--node-type", default=None, metavar="NAME", help="what the node should be: sxm, ...")
-    add("--tier", default="acceptance", metavar="TIER", help="quick (read-only, seconds) or acceptance (default)")
-    add(
-        "--evidence",
-        default="",
-        metavar="PATH",
-        help="judge a capture, a folder of raw outputs or one nvidia-smi document",
-    )
-    add("--python", default=sys.executable, metavar="PATH", help="the Python of the environment that runs jobs")
-    add("--baseline", default="", metavar="NAME@VERSION|FILE", help="another baseline of that node type")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a demand's required bound")
-    add("--report-dir", default="reports", metavar="DIR", help="where run folders are made (default: reports)")
-    add("--force", action="store_true", help="put load on a node that is in use")
-    add("--report-only", action="store_true", help="exit 0 whatever the acceptance")
-    add("--waivers", default=None, metavar="FILE", help="(a later version)")
-    add("--burn-in-duration", default=None, metavar="TIME", help="(a later version)")
+    for name, settings in options.OPTIONS.items():
+        group.addoption(name, **settings)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -59,7 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from nodeready.gate import Gate, Request, UsageError
 
-    _refuse_what_is_not_built(config)
+    refusal = options.refusal(lambda name: config.getoption(name, default=None), config.inipath)
+    if refusal:
+        raise pytest.UsageError(refusal)
     request = Request(
         node_type=option.node_type,
         tier=option.tier,
@@ -89,31 +73,6 @@ def pytest_configure(config: pytest.Config) -> None:
     run = GateRun(config, gate)
     config.stash[_RUN] = run
     config.pluginmanager.register(run, "nodeready-run")
-
-
-def _refuse_what_is_not_built(config: pytest.Config) -> None:
-    for name, sentence in _LATER.items():
-        if config.getoption(name) is not None:
-            raise pytest.UsageError(sentence)
-    hosts = config.getoption("hosts", default=None)
-    if hosts and hosts != "local://":
-        raise pytest.UsageError(
-            f"--hosts {hosts}: this version judges the machine under it (local://) or --evidence only"
-        )
-    if config.getoption("numprocesses", default=None):
-        raise pytest.UsageError("-n: the suite runs its own probes side by side; leave xdist out")
-    evidence = config.getoption("evidence")
-    if evidence and config.inipath is not None and _inside(config.inipath, evidence):
-        raise pytest.UsageError(
-            f"pytest took {config.inipath} from the evidence for its own configuration: "
-            "write --evidence=PATH with an equals sign, or checks/ before the options"
-        )
-
-
-def _inside(path: Any, folder: str) -> bool:
-    from pathlib import Path
-
-    return Path(path).resolve().is_relative_to(Path(folder).resolve())
 
 
 @pytest.hookimpl(tryfirst=True)

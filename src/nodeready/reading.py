@@ -23,7 +23,7 @@ class Known(Generic[T]):
     `doubt` says why a value that misses its bound would prove nothing (a link that idles, an old
     library): the finding is then unverified, not failed, unless `ceiling`, the most that the value
     could be in any state, misses the bound too. `share` is the part of the demanded quantity that
-    this kind of reading shows at least (MemTotal shows 0.97 of the installed memory). `defect` is a
+    is enough for this reading, and `share_reason` why (MemTotal shows 0.97 of the installed memory). `defect` is a
     contradiction inside the reading that fails whatever the bound.
     """
 
@@ -33,6 +33,7 @@ class Known(Generic[T]):
     doubt: str = ""
     ceiling: T | None = None
     share: float = 1.0
+    share_reason: str = ""
     defect: str = ""
 
     def map(self, function: Callable[[T], U]) -> Known[U]:
@@ -43,6 +44,7 @@ class Known(Generic[T]):
             recordings=self.recordings,
             doubt=self.doubt,
             share=self.share,
+            share_reason=self.share_reason,
             defect=self.defect,
         )
 

@@ -146,3 +146,23 @@ def test_single_documents_are_known_by_their_first_lines(captures):
 def test_nothing_half_written_is_left(folder):
     assert not [p for p in folder.rglob("*") if p.name.startswith(".")]
     assert json.loads((folder / "capture.json").read_text())["host"] == "node17"
+
+
+def test_a_sysfs_tree_is_one_recording(folder_of):
+    from nodeready.facts import pci_sysfs
+    from nodeready.node.catalogue import TREES, evidence_names
+
+    at = "sys/bus/pci/devices/0000:19:00.0"
+    folder = folder_of(
+        {
+            f"{at}/vendor": "0x10de\n",
+            f"{at}/device": "0x2330\n",
+            f"{at}/class": "0x030200\n",
+            f"{at}/current_link_speed": "32.0 GT/s PCIe\n",
+            f"{at}/current_link_width": "16\n",
+        }
+    )
+    evidence = read_evidence(folder, evidence_names(), TREES)
+    link = pci_sysfs.parse(evidence.recordings[pci_sysfs.PCI_LINKS.name].stdout)["0000:19:00.0"]
+    assert (link.generation.value, link.width.value, link.vendor_device.value) == (5, 16, "10de:2330")
+    assert evidence.unread == ()

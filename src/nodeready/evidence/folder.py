@@ -14,7 +14,7 @@ from nodeready.evidence.capture import CONTENTS, Evidence, EvidenceError, eviden
 from nodeready.evidence.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 MAX_FILES = 20_000
 MAX_FILE = 64 * 2**20
@@ -22,13 +22,14 @@ MAX_TOTAL = 512 * 2**20
 _ENDINGS = (".txt", ".xml", ".json")
 
 
-def read_evidence(path: Path, known: Collection[str]) -> Evidence:
+def read_evidence(path: Path, known: Collection[str], trees: Mapping[str, str] | None = None) -> Evidence:
     """The evidence at a path; `known` are the names that mean something.
 
-    Raises `EvidenceError` where the path does not exist, cannot be read, or holds no known name.
+    `trees` are folders of small files, as in sysfs, that stand for one recording: the files below such a
+    folder become lines of `PATH:VALUE` under the name that it maps to. Raises `EvidenceError` where the path does not exist, cannot be read, or holds no known name.
     """
     if path.is_dir():
-        return _of_files(_folder_files(path), path, known, "folder")
+        return _of_files(_gathered(_folder_files(path), trees or {}), path, known, "folder")
     if not path.exists():
         raise EvidenceError(
             f"there is no evidence at {path}: name a folder, a capture.tar.gz or an nvidia-smi document"
@@ -38,7 +39,7 @@ def read_evidence(path: Path, known: Collection[str]) -> Evidence:
     with path.open("rb") as handle:
         start = handle.read(65536)
     if start.startswith(b"\x1f\x8b") or tarfile.is_tarfile(path):
-        return _of_files(_archive_files(path), path, known, "folder")
+        return _of_files(_gathered(_archive_files(path), trees or {}), path, known, "folder")
     return _single_document(path, start)
 
 
@@ -80,6 +81,19 @@ def _of_files(files: dict[str, bytes], path: Path, known: Collection[str], kind:
     sides = {f"{name}{ending}" for name in recordings for ending in (".rc", ".err")}
     unread = tuple(sorted(set(files) - set(claimed.values()) - sides))
     return Evidence(kind, _host_of(path), recordings, str(path), unread=unread)
+
+
+def _gathered(files: dict[str, bytes], trees: Mapping[str, str]) -> dict[str, bytes]:
+    """The files with each tree as one recording; a recording of that name that is there already stays."""
+    for folder, name in trees.items():
+        below = {path: data for path, data in sorted(files.items()) if path.startswith(folder) and path != name}
+        if not below or name in files:
+            continue
+        lines = [
+            path.removeprefix(folder).encode() + b":" + data.split(b"\n", 1)[0] + b"\n" for path, data in below.items()
+        ]
+        files = {path: data for path, data in files.items() if path not in below} | {name: b"".join(lines)}
+    return files
 
 
 def _known_name(file_name: str, known: Collection[str]) -> str | None:

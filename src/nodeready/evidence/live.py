@@ -64,18 +64,17 @@ class LiveNode:
         families: dict[str, list[Probe]] = {}
         for probe in probes:
             families.setdefault(probe.family or probe.name, []).append(probe)
-        threads = [
-            threading.Thread(target=self._family, args=(family, members, until), daemon=True)
-            for family, members in families.items()
-        ]
-        for thread in threads:
-            thread.start()
+        started = []
         try:
-            for thread in threads:
+            for family, members in families.items():
+                thread = threading.Thread(target=self._family, args=(family, members, until), daemon=True)
+                thread.start()
+                started.append(thread)
+            for thread in started:
                 thread.join()
         except BaseException:  # an interrupt: the probes are ended before the suite is
             self._stop.set()
-            for thread in threads:
+            for thread in started:
                 thread.join(2 * GRACE + 1)
             raise
 
@@ -83,6 +82,8 @@ class LiveNode:
         for probe in probes:
             left = until - time.monotonic()
             wedged = self._wedged.get(family)
+            if self._stop.is_set():
+                return
             if wedged:
                 recording = _not_run(probe, f"not asked: {wedged} before it never answered")
             elif left <= 0:

@@ -104,8 +104,8 @@ def parse(data: bytes) -> KernelLog | Unknown:
     if not text:
         return Unknown("the kernel log has no whole line")
     log = KernelLog(
-        xids=tuple(_xid(line) for line in text if _XID_START in line),
-        sxids=tuple(_sxid(line) for line in text if _SXID_START in line),
+        xids=tuple(_xid(line) for line in text if _XID_START in line and not _quoted(line, _XID_START)),
+        sxids=tuple(_sxid(line) for line in text if _SXID_START in line and not _quoted(line, _SXID_START)),
         fallen_off=_fallen_off(text),
         reset_required=any("NV_ERR_RESET_REQUIRED" in line for line in text),
         starts_at_boot=any(_BOOT.search(line[:300]) for line in text[:_NEAR_START]),
@@ -122,6 +122,12 @@ def parse(data: bytes) -> KernelLog | Unknown:
     if 2 * sum(_LINE.match(line) is not None for line in written) < len(written) or not written:
         return Unknown("most lines of it are not those of a kernel log")
     return log
+
+
+def _quoted(line: str, words: str) -> bool:
+    """Whether another message quotes the words, as audit records do of what a process was told."""
+    before = line.partition(words)[0]
+    return '"' in before or "'" in before
 
 
 def _bus_id(text: str) -> str | None:

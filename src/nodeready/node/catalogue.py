@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodeready import probes
 from nodeready.evidence.probe import Probe
 from nodeready.facts import (
+    cdi,
+    containerd,
     dmidecode,
     docker,
     driver_module,
     fabric_manager,
+    ibstat,
+    infiniband_sysfs,
+    ip_link,
     kernel_log,
+    lscpu,
+    lsmod,
     lspci,
     matmul,
     meminfo,
@@ -22,8 +30,12 @@ from nodeready.facts import (
     nvidia_smi_text,
     nvidia_smi_xml,
     nvlink,
+    nvml,
     os_release,
+    pci_sysfs,
+    podman,
     query_gpu,
+    topology,
     torch_info,
 )
 
@@ -46,6 +58,7 @@ def torch_by(python: str) -> Probe:
     return torch_info.torch_probe(python, script("torch_info"))
 
 
+NVML = replace(nvml.nvml_probe(sys.executable, script("nvml")), family="nvml")  # a hung nvidia-smi does not stop it
 MATMUL = matmul_by(sys.executable)
 TORCH = torch_by(sys.executable)
 CONTAINER_GPUS = Probe("container-gpus", (), family="container", tier="acceptance", serves=("container.gpu-visible",))
@@ -55,9 +68,11 @@ PROBES: tuple[Probe, ...] = (
     nvidia_smi_text.SMI_TEXT,
     nvlink.NVLINK_STATUS,
     query_gpu.COMPUTE_CAPABILITY,
+    NVML,
     lspci.LSPCI_NNVVV,
     lspci.LSPCI_VVV,
     lspci.LSPCI_NN,
+    pci_sysfs.PCI_LINKS,
     kernel_log.DMESG,
     kernel_log.JOURNAL,
     meminfo.MEMINFO,
@@ -66,13 +81,34 @@ PROBES: tuple[Probe, ...] = (
     driver_module.MODULE_VERSION,
     nvcc.NVCC,
     docker.DOCKER_INFO,
+    podman.PODMAN_INFO,
+    containerd.CONTAINERD,
+    cdi.CDI_LIST,
+    cdi.CDI_SPEC,
+    cdi.CDI_SPEC_RUN,
     nvidia_ctk.NVIDIA_CTK,
     fabric_manager.FM_ACTIVE,
     fabric_manager.FM_VERSION,
+    ibstat.IBSTAT,
+    infiniband_sysfs.INFINIBAND_SYSFS,
+    ip_link.IP_LINK,
+    ip_link.NET_SPEED,
+    topology.TOPO,
+    lscpu.LSCPU,
+    lscpu.LSCPU_TEXT,
+    lsmod.LSMOD,
+    lsmod.LSMOD_TEXT,
     CONTAINER_GPUS,
     TORCH,
     MATMUL,
 )
+
+
+# folders of sysfs that an evidence folder may hold as they are
+TREES = {
+    "sys/bus/pci/devices/": pci_sysfs.PCI_LINKS.name,
+    "sys/class/infiniband/": infiniband_sysfs.INFINIBAND_SYSFS.name,
+}
 
 
 def evidence_names() -> dict[str, Probe]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from nodeready.facts import docker, nvidia_ctk, nvidia_smi_list
+from nodeready.evidence.recording import Ended, Recording
+from nodeready.facts import cdi, containerd, docker, nvidia_ctk, nvidia_smi_list, podman
 from nodeready.node.catalogue import CONTAINER_GPUS
-from nodeready.reading import Known, Reading, Unknown, cite, explained_by
+from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
 
 if TYPE_CHECKING:
-    from nodeready.facts.docker import Docker
     from nodeready.node.sources import Sources
+
+GPU_DEVICE = "nvidia.com/gpu"
+_NONE_FOUND = re.compile(rb"\bFound 0 CDI devices\b")
+_VERSION = re.compile(r"\d+(\.\d+)+\S*")
 
 
 class Container:
@@ -20,31 +25,65 @@ class Container:
         self._sources = sources
 
     @property
-    def _docker(self) -> Docker | Unknown:
-        return self._sources.documents.read(docker.DOCKER_INFO, docker.parse)
-
-    @property
     def engine(self) -> Reading[str]:
-        """The engine that answers."""
-        info = self._docker
-        if isinstance(info, Unknown):
-            return info
-        version = cite(info.server_version, docker.DOCKER_INFO.name)
-        if isinstance(version, Unknown):
-            return version
-        return Known("docker", note=f"docker {version.value}", recordings=version.recordings)
+        """The first engine that answers: docker, podman, containerd."""
+        return first_of(*(engine for engine, _ in self._engines()), agree=False)
 
     @property
     def gpu_support(self) -> Reading[bool]:
-        """Whether the engine knows the nvidia runtime, or CDI devices of NVIDIA."""
-        info = self._docker
-        if isinstance(info, Unknown):
-            return info
-        runtimes, devices = info.runtimes, info.cdi_devices
+        """Whether that engine can hand out GPUs, by its own runtimes or by the CDI devices of the node."""
+        engines = self._engines()
+        for engine, support in engines:
+            if isinstance(engine, Known) or not engine.missing:
+                return support
+        return first_of(*(support for _, support in engines))
+
+    def _engines(self) -> list[tuple[Reading[str], Reading[bool]]]:
+        return [self._docker(), self._podman(), self._containerd()]
+
+    def _docker(self) -> tuple[Reading[str], Reading[bool]]:
         name = docker.DOCKER_INFO.name
-        if isinstance(devices, Known) and any("nvidia.com/gpu" in device for device in devices.value):
-            return Known(True, note="CDI devices nvidia.com/gpu", recordings=(name,))
-        return cite(runtimes, name).map(lambda found: "nvidia" in found)
+        info = self._sources.documents.read(docker.DOCKER_INFO, docker.parse)
+        if isinstance(info, Unknown):
+            return info, info
+        engine = cite(info.server_version, name)
+        devices = info.cdi_devices
+        support = cite(info.runtimes, name).map(lambda found: "nvidia" in found)
+        if isinstance(devices, Known) and any(GPU_DEVICE in device for device in devices.value):
+            support = Known(True, note=f"CDI devices {GPU_DEVICE}", recordings=(name,))
+        return _named("docker", engine), support
+
+    def _podman(self) -> tuple[Reading[str], Reading[bool]]:
+        info = self._sources.documents.read(podman.PODMAN_INFO, podman.parse)
+        if isinstance(info, Unknown):
+            return info, info
+        return _named("podman", cite(info.version, podman.PODMAN_INFO.name)), self._cdi_devices()
+
+    def _containerd(self) -> tuple[Reading[str], Reading[bool]]:
+        info = self._sources.documents.read(containerd.CONTAINERD, containerd.parse)
+        if isinstance(info, Unknown):
+            return info, info
+        silent = Unknown("containerd does not say whether it can hand out GPUs; its configuration file proves nothing")
+        return _named("containerd", cite(info.server_version, containerd.CONTAINERD.name)), silent
+
+    def _cdi_devices(self) -> Reading[bool]:
+        """Whether CDI devices of NVIDIA are there; podman takes them as they are."""
+        read = self._sources.documents.read
+        forms = (
+            self._listed_cdi_devices(),
+            cite(read(cdi.CDI_SPEC, cdi.parse_spec), cdi.CDI_SPEC.name),
+            cite(read(cdi.CDI_SPEC_RUN, cdi.parse_spec), cdi.CDI_SPEC_RUN.name),
+        )
+        found = first_of(*forms, agree=False)
+        return found.map(lambda devices: any(device.startswith(f"{GPU_DEVICE}=") for device in devices))
+
+    def _listed_cdi_devices(self) -> Reading[tuple[str, ...]]:
+        """What the toolkit lists; it prints nothing where it found none, and counts on standard error."""
+        name = cdi.CDI_LIST.name
+        recording = self._sources.documents.evidence.get(name)
+        if recording is not None and _counted_none(recording):
+            return Known((), note="nvidia-ctk found no CDI device", recordings=(name,))
+        return cite(self._sources.documents.read(cdi.CDI_LIST, cdi.parse), name)
 
     @property
     def toolkit_version(self) -> Reading[str]:
@@ -82,3 +121,16 @@ class Container:
                 uuids[uuid.value] = bus_id
             return Known(uuids, recordings=(name,))
         return Unknown("the host's GPUs are unknown", causes=("driver.responds",))
+
+
+def _counted_none(recording: Recording) -> bool:
+    ended_well = recording.ended is Ended.EXITED and recording.rc == 0
+    return ended_well and not recording.stdout.strip() and _NONE_FOUND.search(recording.stderr) is not None
+
+
+def _named(engine: str, version: Reading[str]) -> Reading[str]:
+    if isinstance(version, Unknown):
+        return version
+    if not _VERSION.fullmatch(version.value):
+        return Unknown(f"{engine} gives its version as {version.value!r}", recordings=version.recordings)
+    return Known(engine, note=f"{engine} {version.value}", recordings=version.recordings)

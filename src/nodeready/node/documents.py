@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodeready.evidence.recording import Ended, Recording
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 
-_NOT_THERE = (Ended.NOT_INSTALLED, Ended.DENIED, Ended.NOT_RUN)
+_NOT_THERE = (Ended.NOT_INSTALLED, Ended.DENIED, Ended.NOT_RUN, Ended.TIMED_OUT, Ended.ABANDONED)
 
 
 class Documents:
@@ -39,7 +40,7 @@ class Documents:
             return refusal
         document = parse(recording.stdout) if recording is not None else None
         if isinstance(document, Unknown):
-            return Unknown(f"{probe.name}: {document.reason}", recordings=(probe.name,), causes=document.causes)
+            return replace(document, reason=f"{probe.name}: {document.reason}", recordings=(probe.name,))
         if document is None:
             raise AssertionError(probe.name)  # no_answer() has dealt with it
         return document
@@ -48,8 +49,8 @@ class Documents:
 def no_answer(probe: Probe, recording: Recording | None) -> Unknown | None:
     """Why a recording cannot be parsed, None where it can.
 
-    One that is not there or exited with a status that is no answer lets another form of the same
-    datum be asked; one that overran, was cut or is empty does not.
+    One that is not there, overran its deadline or exited with a status that is no answer lets another
+    form of the same datum be asked; one that was cut or is empty does not.
     """
     if recording is None:
         return Unknown(f"{probe.name} was not recorded", missing=True)

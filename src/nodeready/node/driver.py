@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nodeready.evidence.recording import Ended, Recording
-from nodeready.facts import driver_module, fabric_manager, nvidia_smi_text, nvidia_smi_xml, torch_info
-from nodeready.node.catalogue import TORCH
+from nodeready.facts import driver_module, fabric_manager, nvidia_smi_text, nvidia_smi_xml, support, torch_info
+from nodeready.node.catalogue import NVML, TORCH
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of, first_unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import date
+
     from nodeready.facts.torch_info import TorchInfo
     from nodeready.node.sources import Sources
 
@@ -57,7 +60,11 @@ class Driver:
     @property
     def version(self) -> Reading[str]:
         """The driver's version by nvidia-smi, and by the kernel module."""
-        return first_of(*self._smi_versions(), self._module_version)
+        return first_of(*self._smi_versions(), self._by_nvml("driver_version"), self._module_version)
+
+    def _by_nvml(self, field: str) -> Reading[str]:
+        found = self._sources.nvml
+        return found if isinstance(found, Unknown) else cite(getattr(found, field), NVML.name)
 
     def _smi_versions(self) -> list[Reading[str]]:
         return [
@@ -66,6 +73,24 @@ class Driver:
             else cite(document.driver_version, name)
             for name, document in self._sources.smi
         ]
+
+    @property
+    def branch_supported(self) -> Reading[bool]:
+        """Whether the branch still gets fixes, by the dated table."""
+        return self._by_table("driver-branches", support.branch_supported)
+
+    @property
+    def meets_security_floor(self) -> Reading[bool]:
+        """Whether it has all fixes that its branch got, by the dated table."""
+        return self._by_table("driver-security", support.meets_security_floor)
+
+    def _by_table(self, name: str, judge: Callable[[str, Mapping[str, Any], date], Reading[bool]]) -> Reading[bool]:
+        version, terms = self.version, self._sources.terms
+        if isinstance(version, Unknown):
+            return version
+        if name not in terms.tables:
+            return Unknown(f"there is no table {name}")
+        return cite(judge(version.value, terms.tables[name], terms.today), *version.recordings)
 
     @property
     def _module_version(self) -> Reading[str]:
@@ -81,7 +106,8 @@ class Driver:
                 if isinstance(document, Unknown)
                 else cite(document.cuda_version, name)
                 for name, document in self._sources.smi
-            )
+            ),
+            self._by_nvml("cuda_version"),
         )
 
     @property

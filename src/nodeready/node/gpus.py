@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nodeready.quantity import Quantity
 
 OLD_CUBLAS = (12, 4)
+NOT_APPLICABLE = "'N/A'"  # as the parsers quote it
 _SLOWDOWNS = {
     "event_hw_slowdown": "HW slowdown",
     "event_hw_thermal": "HW thermal slowdown",
@@ -41,6 +42,10 @@ class Gpu:
         """The GPU on the PCI bus."""
         return self._sources.pci_device(self.bus_id)
 
+    def pci_link(self, field: str) -> Reading[int]:
+        """A field of the link as the bus shows it."""
+        return self._sources.pci_link(self.bus_id, field)
+
     @property
     def product(self) -> Reading[str]:
         """Vendor and device id, `10de:2330`; the product's name is its note."""
@@ -59,7 +64,14 @@ class Gpu:
     @property
     def compute_capability(self) -> Reading[str]:
         """By the driver, and by CUDA where the torch probe ran."""
-        return first_of(self._sources.smi_capability(self.bus_id), self._sources.torch_capability(self.bus_id))
+        sources, bus_id = self._sources, self.bus_id
+        by_driver = (sources.smi_capability(bus_id), sources.nvml_capability(bus_id))
+        return first_of(*by_driver, sources.torch_capability(bus_id))
+
+    @property
+    def cuda_works(self) -> Reading[str]:
+        """Known where CUDA made a context on this GPU and told its compute capability."""
+        return self._sources.torch_capability(self.bus_id)
 
     @property
     def mig_mode(self) -> Reading[str]:
@@ -83,7 +95,7 @@ class Gpu:
 
     def matmul(self, dtype: str, size: int) -> Matmul:
         """What the matmul probe measured on this GPU."""
-        return Matmul(self._sources, self._sources.matmul_result(self.bus_id, dtype, size))
+        return Matmul(self, self._sources.cublas, self._sources.matmul_result(self.bus_id, dtype, size))
 
     def products_correct(self, dtype: str) -> Reading[bool]:
         """Whether every product of that type was verified: one wrong one is enough."""
@@ -100,20 +112,33 @@ class Gpu:
 class Matmul:
     """One measured matrix product."""
 
-    sources: Sources
+    gpu: Gpu
+    cublas: Reading[str]
     result: Result | Unknown
 
     @property
     def rate(self) -> Reading[Quantity]:
-        """The median rate; a low one proves nothing where the library is older than the GPU needs."""
+        """The median rate.
+
+        A low one proves nothing where the library is older than the GPU needs, and a GPU whose enforced
+        power limit is below its highest is held against as much less.
+        """
         if isinstance(self.result, Unknown):
             return self.result
         rate = cite(self.result.tflops, MATMUL.name)
-        cublas = self.sources.cublas
-        if isinstance(rate, Known) and isinstance(cublas, Known):
-            version = tuple(int(part) for part in cublas.value.split(".")[:2])
+        if isinstance(rate, Unknown):
+            return rate
+        limit, highest = self.gpu.smi("power_limit"), self.gpu.smi("power_limit_max")
+        if isinstance(limit, Known) and isinstance(highest, Known) and limit.value < highest.value:
+            rate = replace(
+                rate,
+                share=limit.value.base / highest.value.base,
+                share_reason=f"the GPU is limited to {limit.value} of {highest.value}",
+            )
+        if isinstance(self.cublas, Known):
+            version = tuple(int(part) for part in self.cublas.value.split(".")[:2])
             if version < OLD_CUBLAS:
-                doubt = f"cuBLAS {cublas.value} is older than 12.4 and slow on Hopper, measure with a newer one"
+                doubt = f"cuBLAS {self.cublas.value} is older than 12.4 and slow on Hopper, measure with a newer one"
                 return replace(rate, doubt=doubt)
         return rate
 
@@ -129,11 +154,11 @@ class Pcie:
         """The generation the link runs at; below full power a low one is in doubt, not its maximum."""
         gpu = self._gpu
         smi = gpu.smi("link_gen_current", volatile=True)
-        bus = _of(gpu.device, "link_generation")
+        bus = gpu.pci_link("generation")
         reading = first_of(smi, bus, agree=False)
         if isinstance(reading, Unknown):
             return reading
-        maxima = [gpu.smi("link_gen_max"), _of(gpu.device, "link_generation_max")]
+        maxima = [gpu.smi("link_gen_max"), gpu.pci_link("generation_max")]
         ceiling = min((m.value for m in maxima if isinstance(m, Known)), default=None)
         state = gpu.smi("performance_state", volatile=True)
         if isinstance(smi, Known) and isinstance(state, Known) and state.value == "P0":
@@ -150,7 +175,7 @@ class Pcie:
     def width(self) -> Reading[int]:
         """Lanes in use; of several forms the lowest."""
         smi = self._gpu.smi("link_width_current", volatile=True)
-        bus = _of(self._gpu.device, "link_width")
+        bus = self._gpu.pci_link("width")
         reading = first_of(smi, bus, agree=False)
         lower = [
             r for r in (smi, bus) if isinstance(r, Known) and isinstance(reading, Known) and r.value < reading.value
@@ -202,24 +227,29 @@ class NvLinks:
         return links.map(lambda found: sum(link.speed is not None for link in found))
 
     @property
-    def slowest_link(self) -> Reading[Quantity]:
-        """The speed of the slowest link that is up, per direction."""
+    def slow_links(self) -> Reading[int]:
+        """How many of the links that are up run below full speed."""
         links = self._gpu._sources.nvlinks(self._gpu)  # noqa: SLF001 - one room
+        full = self._gpu._sources.terms.link_speed  # noqa: SLF001 - one room
         if isinstance(links, Unknown):
             return links
-        speeds = [link.speed for link in links.value if link.speed is not None]
-        if not speeds:
-            return Unknown("no link is up", recordings=links.recordings, causes=("nvlink.links-active",))
-        return Known(min(speeds), recordings=links.recordings)
+        slow = [link for link in links.value if link.speed is not None and link.speed < full]
+        note = ", ".join(f"link {link.index} {link.speed}" for link in slow)
+        return Known(len(slow), note=note, recordings=links.recordings)
 
     @property
     def fabric_state(self) -> Reading[str]:
-        """State and status, as in `Completed, Success`."""
-        state = self._gpu.smi("fabric_state", volatile=True)
-        status = self._gpu.smi("fabric_status", volatile=True)
-        if isinstance(state, Known) and state.value != "Completed" and isinstance(status, Unknown):
+        """State and status, as in `Completed, Success`; `N/A` only where a CUDA context works all the same."""
+        gpu = self._gpu
+        state, status = gpu.smi("fabric_state", volatile=True), gpu.smi("fabric_status", volatile=True)
+        if isinstance(state, Unknown):
+            cuda = gpu.cuda_works
+            if NOT_APPLICABLE in state.reason and isinstance(cuda, Known):
+                return Known("N/A", note="a CUDA context works", recordings=(*state.recordings, *cuda.recordings))
             return state
-        return state if isinstance(state, Unknown) else status.map(lambda word: f"{state.value}, {word}")
+        if state.value != "Completed" and isinstance(status, Unknown):
+            return state
+        return status.map(lambda word: f"{state.value}, {word}")
 
 
 def _of(device: Reading[Device], field: str) -> Reading[Any]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from nodeready.node.sources import Sources
 
 NAMED = 6
+# SXid codes that are fatal whatever the line says (Fabric Manager user guide)
+ALWAYS_FATAL = frozenset({12020, 22003, 22011, *range(23001, 23018)})
 
 
 class Kernel:
@@ -57,12 +59,13 @@ class Kernel:
         kinds = catalogue.classify_all(text.xids)
         counted = [xid for xid, kind in zip(text.xids, kinds, strict=True) if self._weight(xid, kind) == wanted]
         lost = [] if wanted != "fatal" else [b for b in text.fallen_off if not any(x.bus_id == b for x in counted)]
-        count = len(counted) + len(lost)
+        reset = ["a GPU waits for a reset (NV_ERR_RESET_REQUIRED), with no Xid"]
+        silent = reset if wanted == "fatal" and text.reset_required and not counted else []
+        count = len(counted) + len(lost) + len(silent)
         if text.cut and not count:
             return Unknown(f"{name} stops in the middle of a line, what came after is unknown", recordings=(name,))
-        parts = [self._words(xid) for xid in counted] + [
-            f"{self._place(b)} fell off the bus, with no Xid" for b in lost
-        ]
+        gone = [f"{self._place(bus_id)} fell off the bus, with no Xid" for bus_id in lost]
+        parts = [*(self._words(xid) for xid in counted), *gone, *silent]
         unique = list(dict.fromkeys(parts))
         note = "; ".join(unique[:NAMED]) + (f"; and {len(unique) - NAMED} more" if len(unique) > NAMED else "")
         return Known(count, note=note, recordings=(name,))
@@ -78,6 +81,28 @@ class Kernel:
         kind = catalogue.CATALOGUE.get(xid.code)
         meaning = kind.meaning if kind else "not in the catalogue"
         return f"Xid {xid.code} on {self._place(xid.bus_id)}: {meaning}; {catalogue.remedy(xid)}"
+
+    @property
+    def fatal_sxids(self) -> Reading[int]:
+        """How many fatal errors of the NVSwitches."""
+        return self._count_sxids(fatal=True)
+
+    @property
+    def warning_sxids(self) -> Reading[int]:
+        """How many errors of the NVSwitches that are not fatal."""
+        return self._count_sxids(fatal=False)
+
+    def _count_sxids(self, *, fatal: bool) -> Reading[int]:
+        log = self._log
+        if isinstance(log, Unknown):
+            return log
+        name, text = log
+        counted = [s for s in text.sxids if (s.code in ALWAYS_FATAL or s.fatal is True) == fatal]
+        if text.cut and not counted:
+            return Unknown(f"{name} stops in the middle of a line, what came after is unknown", recordings=(name,))
+        unique = list(dict.fromkeys(f"SXid {s.code} on NVSwitch {s.bus_id or 'unnamed'}: {s.text}" for s in counted))
+        note = "; ".join(unique[:NAMED]) + (f"; and {len(unique) - NAMED} more" if len(unique) > NAMED else "")
+        return Known(len(counted), note=note, recordings=(name,))
 
     def _place(self, bus_id: str | None) -> str:
         gpu = self._gpus.get(bus_id or "")

@@ -5,27 +5,33 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nodeready.facts import dmidecode, meminfo, nvcc, os_release
+from nodeready.facts import dmidecode, meminfo, nvcc, os_release, pci_sysfs
+from nodeready.node.catalogue import NVML
 from nodeready.node.container import Container
 from nodeready.node.driver import Driver, FabricManager, Torch
 from nodeready.node.gpus import Gpu
 from nodeready.node.kernel import Kernel
-from nodeready.node.sources import Sources
+from nodeready.node.network import Network
+from nodeready.node.sources import Sources, is_gpu
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
 
 if TYPE_CHECKING:
     from nodeready.evidence.capture import Evidence
+    from nodeready.facts.lspci import Listing
+    from nodeready.facts.nvidia_smi import Smi
+    from nodeready.node.terms import Terms
     from nodeready.quantity import Quantity
 
 USABLE_SHARE = 0.97
+KNOWN_SYSTEMS = ("ubuntu", "debian", "rhel", "rocky", "almalinux", "centos", "ol")
 
 
 class Node:
-    """One node as its evidence shows it; `gpu_count` slots are planned, whatever was found."""
+    """One node as its evidence shows it; as many slots are planned as the terms say, whatever was found."""
 
-    def __init__(self, evidence: Evidence, gpu_count: int) -> None:
+    def __init__(self, evidence: Evidence, terms: Terms) -> None:
         self.evidence = evidence
-        self.sources = Sources(evidence, gpu_count)
+        self.sources = Sources(evidence, terms)
         ids = self.sources.bus_ids
         self.gpus = tuple(Gpu(self.sources, f"gpu{index}", bus_id) for index, bus_id in enumerate(ids))
         self.driver = Driver(self.sources)
@@ -33,18 +39,21 @@ class Node:
         self.torch = Torch(self.sources)
         self.kernel = Kernel(self.sources, self.gpus)
         self.container = Container(self.sources)
+        self.network = Network(self.sources)
 
     @property
     def operating_system(self) -> Reading[str]:
-        """Id, version and kin, as in `ubuntu 22.04 (like debian)`."""
+        """Id and version, as in `ubuntu 22.04`; of a system that is not known by its id also what it is like."""
         probe = os_release.OS_RELEASE
         release = self.sources.documents.read(probe, os_release.parse)
         if isinstance(release, Unknown):
             return release
         if isinstance(release.id, Unknown) or isinstance(release.version_id, Unknown):
             return cite(release.id if isinstance(release.id, Unknown) else release.version_id, probe.name)
-        like = f" (like {release.id_like.value})" if isinstance(release.id_like, Known) else ""
-        return Known(f"{release.id.value} {release.version_id.value}{like}", recordings=(probe.name,))
+        name = f"{release.id.value} {release.version_id.value}"
+        if release.id.value in KNOWN_SYSTEMS or isinstance(release.id_like, Unknown):
+            return Known(name, recordings=(probe.name,))
+        return Known(f"{name} (like {release.id_like.value})", recordings=(probe.name,))
 
     @property
     def memory_installed(self) -> Reading[Quantity]:
@@ -54,7 +63,8 @@ class Node:
             if not dimms.missing or isinstance(usable, Unknown):
                 return usable if dimms.missing else dimms
             note = f"MemTotal; {dimms.reason}"
-            return Known(usable.value, note=note, recordings=usable.recordings, share=USABLE_SHARE)
+            reason = "the kernel keeps a part for itself"
+            return Known(usable.value, note=note, recordings=usable.recordings, share=USABLE_SHARE, share_reason=reason)
         if isinstance(usable, Unknown):
             reason = f"the DIMMs add up to {dimms.value}, what the kernel uses of it is unknown: {usable.reason}"
             return Unknown(reason, recordings=(*dimms.recordings, *usable.recordings))
@@ -86,42 +96,51 @@ class Node:
 
     @property
     def gpus_on_bus(self) -> Reading[int]:
-        """GPUs that answer on the PCI bus."""
-        absent: list[Unknown] = []
-        for name, listing in self.sources.pci:
-            if isinstance(listing, Unknown):
-                if not listing.missing:
-                    return listing
-                absent.append(listing)
-                continue
-            devices = [device for device in listing.devices.values() if device.is_gpu]
-            dead = sorted(device.bus_id for device in devices if not device.readable)
-            if listing.cut:
-                return Unknown(f"{name} stops in the middle of a device", recordings=(name,))
-            if not listing.devices:
-                return Unknown(f"{name} lists no device", recordings=(name,))
-            note = f"{', '.join(dead)} there but unreadable (rev ff)" if dead else ""
-            return Known(
-                len(devices) - len(dead),
-                note=note or self._missing_from({d.bus_id for d in devices}),
-                recordings=(name,),
-            )
-        return Unknown("; ".join(a.reason for a in absent), missing=True)
+        """GPUs that answer on the PCI bus, by lspci, else by what the kernel shows."""
+        listings = [self._listed_gpus(name, listing) for name, listing in self.sources.pci]
+        return first_of(*listings, self._sysfs_gpus())
+
+    def _listed_gpus(self, name: str, listing: Listing | Unknown) -> Reading[int]:
+        if isinstance(listing, Unknown):
+            return listing
+        if listing.cut or not listing.devices:
+            problem = "stops in the middle of a device" if listing.cut else "lists no device"
+            return Unknown(f"{name} {problem}", recordings=(name,))
+        devices = [device for device in listing.devices.values() if device.is_gpu]
+        dead = sorted(device.bus_id for device in devices if not device.readable)
+        note = f"{', '.join(dead)} there but unreadable (rev ff)" if dead else ""
+        note = note or self._missing_from({device.bus_id for device in devices})
+        return Known(len(devices) - len(dead), note=note, recordings=(name,))
+
+    def _sysfs_gpus(self) -> Reading[int]:
+        links = self.sources.sysfs
+        if isinstance(links, Unknown):
+            return links
+        found = {bus_id for bus_id, link in links.items() if is_gpu(link)}
+        return Known(len(found), note=self._missing_from(found), recordings=(pci_sysfs.PCI_LINKS.name,))
 
     @property
     def gpu_count(self) -> Reading[int]:
         """GPUs that the driver lists."""
-        readings: list[Reading[int]] = []
-        for name, document in self.sources.smi:
-            if isinstance(document, Unknown):
-                readings.append(explained_by(document, "driver.responds"))
-            else:
-                note = self._missing_from(set(document.gpus))
-                reading = cite(document.attached, name)
-                readings.append(
-                    Known(reading.value, note=note, recordings=(name,)) if isinstance(reading, Known) else reading
-                )
-        return first_of(*readings)
+        readings = [self._listed_by(name, document) for name, document in self.sources.smi]
+        return first_of(*readings, self._listed_by_nvml())
+
+    def _listed_by(self, name: str, document: Smi | Unknown) -> Reading[int]:
+        if isinstance(document, Unknown):
+            return explained_by(document, "driver.responds")
+        reading = cite(document.attached, name)
+        if isinstance(reading, Unknown):
+            return reading
+        return Known(reading.value, note=self._missing_from(set(document.gpus)), recordings=(name,))
+
+    def _listed_by_nvml(self) -> Reading[int]:
+        found = self.sources.nvml
+        if isinstance(found, Unknown):
+            return found
+        reading = cite(found.device_count, NVML.name)
+        if isinstance(reading, Unknown):
+            return reading
+        return Known(reading.value, note=self._missing_from(set(found.gpus)), recordings=(NVML.name,))
 
     def _missing_from(self, listed: set[str]) -> str:
         missing = [f"{gpu.subject} ({gpu.bus_id or 'slot unknown'})" for gpu in self.gpus if gpu.bus_id not in listed]

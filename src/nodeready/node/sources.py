@@ -5,10 +5,21 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nodeready.facts import kernel_log, lspci, matmul, nvidia_smi_text, nvidia_smi_xml, nvlink, query_gpu, torch_info
-from nodeready.node.catalogue import MATMUL, TORCH
+from nodeready.facts import (
+    kernel_log,
+    lspci,
+    matmul,
+    nvidia_smi_text,
+    nvidia_smi_xml,
+    nvlink,
+    nvml,
+    pci_sysfs,
+    query_gpu,
+    torch_info,
+)
+from nodeready.node.catalogue import MATMUL, NVML, TORCH
 from nodeready.node.documents import Documents
-from nodeready.reading import Known, Reading, Unknown, cite, explained_by
+from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
 
 if TYPE_CHECKING:
     from nodeready.evidence.capture import Evidence
@@ -17,17 +28,34 @@ if TYPE_CHECKING:
     from nodeready.facts.matmul import Result
     from nodeready.facts.nvidia_smi import Smi
     from nodeready.facts.nvlink import Link
+    from nodeready.facts.nvml import Nvml
+    from nodeready.facts.pci_sysfs import PciLink
     from nodeready.node.gpus import Gpu
+    from nodeready.node.terms import Terms
 
 SLOT_UNKNOWN = "fewer GPUs are known than planned, so this one's slot is unknown"
 _LOST = ("gpu.count", "pcie.gpu-present")
+_LSPCI = {
+    "generation": "link_generation",
+    "generation_max": "link_generation_max",
+    "width": "link_width",
+    "width_max": "link_width_max",
+}
+_GPU_CLASSES = ("0300", "0302")
+
+
+def is_gpu(link: PciLink) -> bool:
+    """Whether the kernel shows an NVIDIA GPU there."""
+    vendor, kind = link.vendor_device, link.class_code
+    nvidia = isinstance(vendor, Known) and vendor.value.startswith("10de:")
+    return nvidia and isinstance(kind, Known) and kind.value in _GPU_CLASSES
 
 
 class Sources:
     """The documents of one node, asked by bus id."""
 
-    def __init__(self, evidence: Evidence, gpu_count: int) -> None:
-        self.documents, self.gpu_count = Documents(evidence), gpu_count
+    def __init__(self, evidence: Evidence, terms: Terms) -> None:
+        self.documents, self.terms = Documents(evidence), terms
 
     @cached_property
     def smi(self) -> tuple[tuple[str, Smi | Unknown], ...]:
@@ -36,10 +64,21 @@ class Sources:
         return tuple((probe.name, self.documents.read(probe, parse)) for probe, parse in forms)
 
     @cached_property
+    def nvml(self) -> Nvml | Unknown:
+        """What the driver's library says, asked for each GPU by a process of its own."""
+        found = self.documents.read(NVML, nvml.parse)
+        return explained_by(found, "driver.responds") if isinstance(found, Unknown) else found
+
+    @cached_property
     def pci(self) -> tuple[tuple[str, Listing | Unknown], ...]:
         """The PCI listings, the fullest first."""
         probes = (lspci.LSPCI_NNVVV, lspci.LSPCI_VVV, lspci.LSPCI_NN)
         return tuple((probe.name, self.documents.read(probe, lspci.parse)) for probe in probes)
+
+    @cached_property
+    def sysfs(self) -> dict[str, PciLink] | Unknown:
+        """The links of PCI devices as the kernel shows them to any user."""
+        return self.documents.read(pci_sysfs.PCI_LINKS, pci_sysfs.parse)
 
     @cached_property
     def kernel_logs(self) -> tuple[tuple[str, KernelLog | Unknown], ...]:
@@ -54,6 +93,8 @@ class Sources:
         for _, listing in self.pci:
             if not isinstance(listing, Unknown):
                 known |= {bus_id for bus_id, device in listing.devices.items() if device.is_gpu}
+        if not isinstance(self.sysfs, Unknown):
+            known |= {bus_id for bus_id, link in self.sysfs.items() if is_gpu(link)}
         for _, document in self.smi:
             if not isinstance(document, Unknown):
                 known |= set(document.gpus)
@@ -61,14 +102,29 @@ class Sources:
         for _, log in self.kernel_logs:
             if not isinstance(log, Unknown):
                 named |= {*(xid.bus_id for xid in log.xids if xid.bus_id), *log.fallen_off}
-        for bus_id in sorted(named - known)[: max(0, self.gpu_count - len(known))]:
+        if not isinstance(self.nvml, Unknown):
+            known |= set(self.nvml.gpus)
+        for bus_id in sorted(named - known)[: max(0, self.terms.gpu_count - len(known))]:
             known.add(bus_id)
-        found: list[str | None] = [*sorted(known)[: self.gpu_count]]
-        return tuple(found + [None] * (self.gpu_count - len(found)))
+        found: list[str | None] = [*sorted(known)[: self.terms.gpu_count]]
+        return tuple(found + [None] * (self.terms.gpu_count - len(found)))
 
     def smi_fields(self, bus_id: str | None, field: str) -> list[Reading[Any]]:
-        """A field of one GPU in each form of nvidia-smi's document."""
-        return [cite(self._smi_field(document, bus_id, field), name) for name, document in self.smi]
+        """A field of one GPU in each form of nvidia-smi's document, then by NVML."""
+        by_smi = [cite(self._smi_field(document, bus_id, field), name) for name, document in self.smi]
+        return [*by_smi, cite(self._nvml_field(bus_id, field), NVML.name)]
+
+    def _nvml_field(self, bus_id: str | None, field: str) -> Reading[Any]:
+        found = self.nvml
+        if isinstance(found, Unknown):
+            return found
+        if bus_id is None:
+            return Unknown(SLOT_UNKNOWN, causes=_LOST)
+        fields = found.gpus.get(bus_id)
+        if fields is None:
+            lost = "".join(f"; index {index}: {why}" for index, why in sorted(found.unplaced.items()))
+            return Unknown(f"NVML lists no GPU at {bus_id}{lost}", causes=_LOST)
+        return fields[field]
 
     def _smi_field(self, document: Smi | Unknown, bus_id: str | None, field: str) -> Reading[Any]:
         if isinstance(document, Unknown):
@@ -99,6 +155,22 @@ class Sources:
             return Known(device, recordings=(name,))
         return Unknown("; ".join(a.reason for a in absent), missing=True)
 
+    def pci_link(self, bus_id: str | None, field: str) -> Reading[int]:
+        """A field of the link by lspci, then by sysfs."""
+        device = self.pci_device(bus_id)
+        name = pci_sysfs.PCI_LINKS.name
+        by_lspci: Reading[int]
+        by_lspci = (
+            device if isinstance(device, Unknown) else cite(getattr(device.value, _LSPCI[field]), *device.recordings)
+        )
+        if isinstance(self.sysfs, Unknown):
+            return first_of(by_lspci, self.sysfs, agree=False)
+        link = self.sysfs.get(bus_id or "")
+        if link is None:
+            reason = f"{name} lists no device at {bus_id}" if bus_id else SLOT_UNKNOWN
+            return first_of(by_lspci, Unknown(reason, recordings=(name,), causes=_LOST), agree=False)
+        return first_of(by_lspci, cite(getattr(link, field), name), agree=False)
+
     def smi_capability(self, bus_id: str | None) -> Reading[str]:
         """The compute capability by the driver."""
         probe = query_gpu.COMPUTE_CAPABILITY
@@ -106,6 +178,10 @@ class Sources:
         if isinstance(table, Unknown):
             return explained_by(table, "driver.responds")
         return cite(self._row(table, bus_id, probe.name), probe.name)
+
+    def nvml_capability(self, bus_id: str | None) -> Reading[str]:
+        """The compute capability by NVML."""
+        return cite(self._nvml_field(bus_id, "compute_capability"), NVML.name)
 
     def torch_capability(self, bus_id: str | None) -> Reading[str]:
         """The compute capability by CUDA."""
@@ -123,7 +199,11 @@ class Sources:
         return table[bus_id]
 
     def nvlinks(self, gpu: Gpu) -> Reading[tuple[Link, ...]]:
-        """The links of a GPU, found by its UUID, or by its index where the list is complete."""
+        """The links of a GPU by nvidia-smi, then by NVML."""
+        return first_of(self._smi_nvlinks(gpu), cite(self._nvml_field(gpu.bus_id, "nvlinks"), NVML.name), agree=False)
+
+    def _smi_nvlinks(self, gpu: Gpu) -> Reading[tuple[Link, ...]]:
+        """Found by the GPU's UUID, or where no document gives UUIDs by nvidia-smi's index, which is bus order."""
         name = nvlink.NVLINK_STATUS.name
         document = self.documents.read(nvlink.NVLINK_STATUS, nvlink.parse)
         if isinstance(document, Unknown):
@@ -135,7 +215,7 @@ class Sources:
                     return cite(status.links, name)
             return Unknown(f"{name} lists no GPU {uuid.value}", recordings=(name,), causes=_LOST)
         index = int(gpu.subject.removeprefix("gpu"))
-        if len(document.gpus) == self.gpu_count and index in document.gpus and not any(self._listed()):
+        if index in document.gpus and not any(self._listed()):
             return cite(document.gpus[index].links, name)
         return Unknown(f"{name} names GPUs by UUID, and this one's is unknown", recordings=(name,), causes=uuid.causes)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import random
-import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from nodeready.simulate.shapes import SHAPES, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nodeready.simulate.adapters import Adapter
+    from nodeready.simulate.machines import Distribution
     from nodeready.simulate.outputs.output import Output
     from nodeready.simulate.products import Product
+    from nodeready.simulate.shapes import Shape
 
 # when every simulated node was read: as nvidia-smi prints it, and in Unix time
 READ_AT = "Tue Dec  1 09:12:41 2026"
@@ -22,10 +22,6 @@ READ_AT_SECONDS = 1796116361.0
 UPTIME = 93_841.0
 
 INACTIVE = "<inactive>"
-
-
-class NoSuchNodeError(ValueError):
-    """A node type or a number of GPUs that no shape has."""
 
 
 @dataclass
@@ -102,6 +98,8 @@ class Gpu:
     links: list[str]
     remap: Remap
     rates: dict[tuple[str, int], Rate]
+    fabric_state: str
+    fabric_status: str
     sm_clock: int = 345
     at_boot: bool = True
     on_bus: bool = True
@@ -119,8 +117,6 @@ class Gpu:
     recovery_action: str = "None"
     active_events: set[str] = field(default_factory=lambda: {"gpu_idle"})
     event_counters: dict[str, int] = field(default_factory=dict)
-    fabric_state: str = "Completed"
-    fabric_status: str = "Success"
     printed: dict[str, str] = field(default_factory=dict)
     every_value: str = ""
 
@@ -132,53 +128,76 @@ class Gpu:
 
 @dataclass
 class Dimm:
-    """One slot of the board; 0 GiB where it is empty."""
+    """One slot of the board; 0 GiB where it is empty. `printed` replaces the size that dmidecode prints."""
 
     locator: str
     size_gib: int
     serial: str
+    printed: str = ""
 
 
 @dataclass
 class Driver:
     """The driver; `library` differs from `module` after an upgrade without a reboot.
 
-    `refusal` is what every nvidia-smi command says instead of an answer, with `refusal_status`.
+    `refusal` is what every nvidia-smi command says instead of an answer, with `refusal_status`;
+    `cuda_refusal` is what CUDA says on its first call. `bound` is the module that has taken the GPUs.
     """
 
     module: str
     library: str
     cuda: str
-    loaded: bool = True
+    bound: str = "nvidia"
     refusal: str = ""
     refusal_status: int = 0
+    cuda_refusal: str = ""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether NVIDIA's own module is in the kernel."""
+        return self.bound == "nvidia"
+
+    @property
+    def refuses(self) -> bool:
+        """Whether nvidia-smi gives no answer."""
+        return bool(self.refusal or self.refusal_status)
 
     @property
     def major(self) -> int:
         """The driver's branch, which decides what its outputs look like."""
         return int(self.library.partition(".")[0])
 
+    @property
+    def release(self) -> int:
+        """Branch and minor number as one: 580178 for 580.178.04."""
+        return self.major * 1000 + int(self.library.split(".")[1])
+
 
 @dataclass
 class FabricManager:
-    """The fabric manager's service, in systemd's word, and its version."""
+    """The fabric manager's service, in systemd's word, and its version; None where it is not installed."""
 
     state: str
-    version: str
+    version: str | None
 
 
 @dataclass
 class Engine:
-    """The container engine; `refusal` is what a stopped daemon says."""
+    """The container engine of a `kind`; `cdi` tells whether CDI devices of NVIDIA are there.
 
+    `refusal` is what the engine says instead of an answer.
+    """
+
+    kind: str
     version: str
-    runtimes: tuple[str, ...]
+    runtimes: tuple[str, ...] = ()
+    cdi: bool = False
     refusal: str = ""
 
 
 @dataclass
 class Torch:
-    """The Python environment that runs jobs; a CPU build has no CUDA."""
+    """The Python environment that runs jobs; a CPU build has no CUDA. `visible` is CUDA_VISIBLE_DEVICES."""
 
     python: str
     version: str
@@ -187,6 +206,32 @@ class Torch:
     nccl: str | None
     cublas: str | None
     arch_list: tuple[str, ...]
+    visible: str | None = None
+
+
+@dataclass
+class Port:
+    """One port of a network adapter at a PCI address, as the RDMA stack and as the kernel show it.
+
+    `rate` is in Gb/s. `physical` is `LinkUp` on a port that is Active.
+    """
+
+    adapter: Adapter
+    rdma_name: str
+    interface: str
+    address: str
+    numa: int
+    guid: int
+    lid: int
+    layer: str
+    rate: int
+    state: str = "Active"
+    physical: str = "LinkUp"
+
+    @property
+    def up(self) -> bool:
+        """Whether it carries traffic."""
+        return self.state == "Active"
 
 
 @dataclass(frozen=True)
@@ -201,13 +246,16 @@ class KernelEvent:
 class Node:
     """A whole node.
 
-    `gpus` are all places of the plan in bus-id order, with or without a working GPU. `spoilers`
-    change a finished output by its evidence name: what the node prints and what arrives differ.
+    `gpus` are all places of the plan in bus-id order, with or without a working GPU. `journal` tells
+    whether the journal was asked for the kernel log. `absent` are commands that are not installed, by
+    name. `spoilers` change a finished output by its evidence
+    name: what the node prints and what arrives differ.
     """
 
     shape: Shape
     seed: int
     gpus: list[Gpu]
+    ports: list[Port]
     dimms: list[Dimm]
     mem_total_kib: int
     driver: Driver
@@ -216,16 +264,15 @@ class Node:
     container_toolkit: str | None
     cuda_toolkit: str | None
     torch: Torch
-    os_pretty: str
-    os_version: str
-    os_codename: str
-    kernel: str
+    os: Distribution
     events: list[KernelEvent] = field(default_factory=list)
-    spoilers: dict[str, Callable[[Output], Output]] = field(default_factory=dict)
+    journal: bool = False
+    absent: set[str] = field(default_factory=set)
+    spoilers: dict[str, Callable[[Output], Output | None]] = field(default_factory=dict)
 
     def stream(self, *purpose: object) -> random.Random:
         """Random numbers of their own for one purpose, the same for the same seed."""
-        return _stream(self.shape.node_type, self.seed, *purpose)
+        return stream(self.shape.node_type, self.seed, *purpose)
 
     @property
     def listed_gpus(self) -> list[Gpu]:
@@ -233,96 +280,6 @@ class Node:
         return [gpu for gpu in self.gpus if gpu.in_driver]
 
 
-def _stream(*purpose: object) -> random.Random:
+def stream(*purpose: object) -> random.Random:
+    """Random numbers of their own for one purpose."""
     return random.Random("/".join(map(str, purpose)))  # noqa: S311 - a made-up node needs no secrets
-
-
-def build(node_type: str, seed: int = 0, gpu_count: int | None = None) -> Node:
-    """A healthy node; the same arguments give the same node to the last byte.
-
-    Raises `NoSuchNodeError` for a type without a shape, or more GPUs than its board has places.
-    """
-    shape = SHAPES.get(node_type)
-    if shape is None:
-        raise NoSuchNodeError(f"no node of type {node_type!r} can be simulated; known: {', '.join(sorted(SHAPES))}")
-    count = len(shape.gpu_buses) if gpu_count is None else gpu_count
-    if not 1 <= count <= len(shape.gpu_buses):
-        raise NoSuchNodeError(f"a node of type {node_type} has 1 to {len(shape.gpu_buses)} GPUs, not {count}")
-    return Node(
-        shape=shape,
-        seed=seed,
-        gpus=[_gpu(shape, seed, place) for place in range(count)],
-        dimms=_dimms(shape, seed),
-        mem_total_kib=kernel_memory(shape.dimms[0] * shape.dimms[1], _stream(node_type, seed, "meminfo")),
-        driver=Driver(shape.driver, shape.driver, shape.cuda),
-        fabric_manager=FabricManager("active", shape.driver) if shape.fabric_manager else None,
-        engine=Engine("28.5.1", ("io.containerd.runc.v2", "nvidia", "runc")),
-        container_toolkit="1.19.1",
-        cuda_toolkit="13.0",
-        torch=Torch(
-            python="3.12.3",
-            version="2.11.0+cu130",
-            cuda="13.0",
-            cudnn="9.13.0",
-            nccl="2.27.7",
-            cublas="13.1.0",
-            arch_list=("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"),
-        ),
-        os_pretty="Ubuntu 22.04.5 LTS",
-        os_version="22.04",
-        os_codename="Jammy Jellyfish",
-        kernel="5.15.0-161-generic",
-    )
-
-
-def kernel_memory(installed_gib: int, rng: random.Random) -> int:
-    """MemTotal in KiB for so much installed memory: page structs and firmware keep 1.6 %."""
-    return int(installed_gib * 2**20 * 0.9841) - rng.randrange(0, 400_000, 4)
-
-
-def _gpu(shape: Shape, seed: int, place: int) -> Gpu:
-    rng, product = _stream(shape.node_type, seed, "gpu", place), shape.product
-    temperature = rng.randint(27, 33)
-    draw = rng.uniform(65.5, 71.5)
-    return Gpu(
-        place=place,
-        bus_id=f"0000:{shape.gpu_buses[place]:02x}:00.0",
-        numa=place * 2 // len(shape.gpu_buses),
-        module_id=shape.module_ids[place],
-        product=product,
-        serial=f"165{rng.randrange(10**10):010d}",
-        uuid=f"GPU-{uuid.UUID(int=rng.getrandbits(128))}",
-        pdi=f"0x{rng.getrandbits(64):016x}",
-        link=Link(
-            generation=product.link_generation,
-            max_generation=product.link_generation,
-            device_generation=product.link_generation,
-            port_generation=product.link_generation,
-            width=product.link_width,
-            max_width=product.link_width,
-        ),
-        replays=rng.randint(4, 150),
-        temperature=temperature,
-        margin=product.headroom - temperature + rng.randint(-1, 1),
-        memory_temperature=temperature + rng.randint(7, 9),
-        power_draw=draw,
-        memory_power_draw=draw * rng.uniform(0.48, 0.62),
-        power_limit=float(product.power[1]),
-        memory_mib=product.memory_mib,
-        links=[product.link_speed] * product.links,
-        remap=Remap(0, 0, "No", "No", [product.banks, 0, 0, 0, 0]),
-        rates={
-            key: Rate(typical * rng.uniform(0.988, 1.012), rng.uniform(0.003, 0.007))
-            for key, typical in product.rates.items()
-        },
-        event_counters={"sw_power_cap": rng.randrange(10**9, 9 * 10**9)},
-    )
-
-
-def _dimms(shape: Shape, seed: int) -> list[Dimm]:
-    slots, size = shape.dimms
-    rng = _stream(shape.node_type, seed, "dimms")
-    return [
-        Dimm(f"{'AB'[slot * 2 // slots]}{slot % (slots // 2) + 1}", size, f"{rng.getrandbits(32):08X}")
-        for slot in range(slots)
-    ]

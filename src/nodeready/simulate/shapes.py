@@ -3,51 +3,140 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from nodeready.simulate.products import H100_SXM, Product
+from nodeready.simulate import machines, products
+
+if TYPE_CHECKING:
+    from nodeready.simulate.machines import Machine
+    from nodeready.simulate.products import Product
+
+NO_FABRIC = ("N/A", "N/A")
+FABRIC = ("Completed", "Success")
 
 
 @dataclass(frozen=True)
 class Shape:
     """What a node type is made of.
 
-    `gpu_buses` are the PCI buses of the GPUs in bus-id order, `module_ids` their places on the board;
-    the first half hangs off NUMA node 0. `dimms` are the number of slots and the GiB in each.
+    `places` are the PCI addresses where GPUs can sit, in order, of which `gpus` hold one unless the
+    node is sized otherwise; the first half hangs off NUMA node 0. `module_ids` are what the GPUs call
+    their places. `joined` is how many GPUs NVLink joins (0: none), by bridges unless they sit on one
+    `board`. With `rails` each GPU has a 400 Gb/s InfiniBand port beside it; `frontend` is the PCI
+    address of a 100 Gb/s Ethernet port, where there is one.
     """
 
     node_type: str
     product: Product
-    gpu_buses: tuple[int, ...]
+    machine: Machine
+    gpus: int
+    places: tuple[str, ...]
     module_ids: tuple[int, ...]
-    nvswitch_buses: tuple[int, ...]
-    dimms: tuple[int, int]
-    fabric_manager: bool
-    virtualization: str
-    vendor: str
-    model: str
-    bios: str
-    cpu: str
-    cores: int
-    driver: str
-    cuda: str
+    joined: int
+    board: bool = False
+    nvswitch_buses: tuple[int, ...] = ()
+    fabric: tuple[str, str] = NO_FABRIC
+    rails: bool = False
+    frontend: str = ""
+
+    @property
+    def fabric_manager(self) -> bool:
+        """Whether the node has NVSwitches of its own, and so a service that trains them."""
+        return bool(self.nvswitch_buses)
+
+    @property
+    def networked(self) -> bool:
+        """Whether it has a port that jobs over several nodes could use."""
+        return self.rails or bool(self.frontend)
+
+    @property
+    def virtual(self) -> bool:
+        """Whether it is a guest that was handed a GPU."""
+        return self.machine.virtual
 
 
-SHAPES: dict[str, Shape] = {
-    "sxm": Shape(
+_HGX_PLACES = tuple(f"{bus}:00.0" for bus in ("19", "3b", "4c", "5d", "9b", "bb", "cb", "db"))
+_HGX_MODULES = (2, 4, 1, 3, 7, 5, 8, 6)
+_CARD_PLACES = tuple(f"{bus}:00.0" for bus in ("17", "27", "3a", "5a", "98", "a8", "b8", "d8"))
+
+_ALL = (
+    Shape(
         node_type="sxm",
-        product=H100_SXM,
-        gpu_buses=(0x19, 0x3B, 0x4C, 0x5D, 0x9B, 0xBB, 0xCB, 0xDB),
-        module_ids=(2, 4, 1, 3, 7, 5, 8, 6),
+        product=products.H100_SXM,
+        machine=machines.XE9680,
+        gpus=8,
+        places=_HGX_PLACES,
+        module_ids=_HGX_MODULES,
+        joined=8,
+        board=True,
         nvswitch_buses=(0x83, 0x84, 0x85, 0x86),
-        dimms=(32, 64),
-        fabric_manager=True,
-        virtualization="None",
-        vendor="Dell Inc.",
-        model="PowerEdge XE9680",
-        bios="2.3.5 09/10/2024",
-        cpu="Intel(R) Xeon(R) Platinum 8480+",
-        cores=56,
-        driver="580.105.08",
-        cuda="13.0",
+        fabric=FABRIC,
+        rails=True,
+        frontend="ab:00.0",
     ),
-}
+    Shape(
+        node_type="sxm-4",
+        product=products.H100_SXM,
+        machine=machines.XE8640,
+        gpus=4,
+        places=("1b:00.0", "4e:00.0", "9b:00.0", "cb:00.0"),
+        module_ids=(1, 2, 3, 4),
+        joined=4,
+        board=True,
+        rails=True,
+    ),
+    Shape(
+        node_type="sxm-1",
+        product=products.H100_SXM,
+        machine=machines.GUEST,
+        gpus=1,
+        places=("00:09.0",),
+        module_ids=(7,),
+        joined=1,
+        board=True,
+        fabric=FABRIC,
+    ),
+    Shape(
+        node_type="pcie",
+        product=products.H100_PCIE,
+        machine=machines.SYS_521GE,
+        gpus=1,
+        places=_CARD_PLACES,
+        module_ids=(4,) * 8,
+        joined=0,
+    ),
+    Shape(
+        node_type="nvl",
+        product=products.H100_NVL,
+        machine=machines.R760XA,
+        gpus=2,
+        places=("3a:00.0", "5a:00.0", "98:00.0", "b8:00.0"),
+        module_ids=(4,) * 4,
+        joined=2,
+    ),
+    Shape(
+        node_type="h200-sxm",
+        product=products.H200_SXM,
+        machine=machines.XE9680_NOBLE,
+        gpus=8,
+        places=_HGX_PLACES,
+        module_ids=_HGX_MODULES,
+        joined=8,
+        board=True,
+        nvswitch_buses=(0x83, 0x84, 0x85, 0x86),
+        fabric=FABRIC,
+        rails=True,
+        frontend="ab:00.0",
+    ),
+    Shape(
+        node_type="h200-nvl",
+        product=products.H200_NVL,
+        machine=machines.XE7740,
+        gpus=4,
+        places=_HGX_PLACES,
+        module_ids=(4,) * 8,
+        joined=4,
+        rails=True,
+    ),
+)
+SHAPES: dict[str, Shape] = {shape.node_type: shape for shape in _ALL}

@@ -9,14 +9,17 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nodeready.simulate.build import NoSuchNodeError, build
 from nodeready.simulate.faults import faults
-from nodeready.simulate.model import Node, NoSuchNodeError, build
 from nodeready.simulate.outputs.names import outputs
+from nodeready.simulate.releases import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SETTINGS = ("gpu.count",)
+    from nodeready.simulate.model import Node
+
+_SETTINGS = ("gpu.count", "driver")
 
 
 class SimulateError(ValueError):
@@ -32,7 +35,7 @@ def simulate(
 ) -> None:
     """Write the evidence of a node that does not exist, healthy but for the named faults.
 
-    `settings` knows `gpu.count`. Raises `SimulateError` for what is not known, and where `out` holds
+    `settings` knows `gpu.count` and `driver`. Raises `SimulateError` for what is not known, and where `out` holds
     something already.
     """
     node = healthy(node_type, settings or {}, seed)
@@ -50,14 +53,14 @@ def healthy(node_type: str, settings: dict[str, str], seed: int) -> Node:
     unknown = [key for key in settings if key not in _SETTINGS]
     if unknown:
         raise SimulateError(
-            f"--set {unknown[0]}: a simulated node can be told {', '.join(_SETTINGS)} only; "
+            f"--set {unknown[0]}: a simulated node can be told {' and '.join(_SETTINGS)} only; "
             "what it is judged by is set when it is judged"
         )
     count = settings.get("gpu.count")
     if count is not None and not (count.isascii() and count.isdigit()):
         raise SimulateError(f"--set gpu.count={count}: write a number, such as 4")
     try:
-        return build(node_type, seed, None if count is None else int(count))
+        return build(node_type, seed, None if count is None else int(count), settings.get("driver", LATEST))
     except NoSuchNodeError as error:
         raise SimulateError(str(error)) from None
 

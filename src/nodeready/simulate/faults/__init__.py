@@ -11,6 +11,7 @@ from nodeready.simulate.faults import (
     health,
     host,
     kernel,
+    network,
     nvlink,
     pcie,
     power,
@@ -20,7 +21,7 @@ from nodeready.simulate.shapes import SHAPES
 
 __all__ = ["Expected", "Fault", "faults"]
 
-_LAYERS = (pcie, host, driver, container, gpu, health, kernel, power, nvlink, compute, evidence)
+_LAYERS = (pcie, host, driver, container, gpu, health, kernel, power, nvlink, network, compute, evidence)
 
 
 def faults(node_type: str) -> tuple[Fault, ...]:

@@ -1,8 +1,9 @@
-"""Which checks a node type has on its GPUs, for faults after which none of them can be judged."""
+"""What a node type is judged by, for faults that hit all of it, and for figures just above or below a bound."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from nodeready import baseline
 
@@ -12,7 +13,48 @@ if TYPE_CHECKING:
 _TIERS = ("quick", "acceptance")
 
 
+@cache
+def _demands(node_type: str) -> tuple[Any, ...]:
+    """The demands up to the acceptance tier, in the plan's order."""
+    return tuple(d for d in baseline.load(node_type).demands.values() if d.tier in _TIERS)
+
+
+def judged_checks(node: Node) -> frozenset[str]:
+    """The ids of all checks that apply to a node of that type."""
+    return frozenset(demand.check for demand in _demands(node.shape.node_type) if not demand.absent)
+
+
 def every_gpu_check(node: Node) -> tuple[str, ...]:
-    """The ids of all checks on a GPU up to the acceptance tier, in the plan's order."""
-    demands = baseline.load(node.shape.node_type).demands.values()
-    return tuple(dict.fromkeys(d.check for d in demands if d.per == "gpu" and d.tier in _TIERS and not d.absent))
+    """The ids of all checks on a GPU that apply to a node of that type."""
+    demands = _demands(node.shape.node_type)
+    return tuple(dict.fromkeys(d.check for d in demands if d.per == "gpu" and not d.absent))
+
+
+def required(node: Node, key: str) -> float:
+    """The least that a node of that type must give for a key, in the demand's own unit."""
+    demand = _demand(node, key)
+    return _least(demand.required, demand.unit)
+
+
+def recommended(node: Node, key: str) -> float:
+    """The least that it should give."""
+    demand = _demand(node, key)
+    return _least(demand.recommended, demand.unit)
+
+
+def plausible(node: Node, key: str) -> float:
+    """The most that a measurement of it can be believed to give."""
+    demand = _demand(node, key)
+    if demand.plausible is None:
+        raise ValueError(f"{key} of {node.shape.node_type} has no highest plausible value")
+    return float(demand.plausible.to(demand.unit).value)
+
+
+def _demand(node: Node, key: str) -> Any:
+    return next(demand for demand in _demands(node.shape.node_type) if demand.key == key)
+
+
+def _least(bound: Any, unit: str) -> float:
+    if bound is None or bound.operator != "min":
+        raise ValueError("the demand has no lower bound")
+    return float(bound.operand.to(unit).value)

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nodeready.simulate.faults.checks import plausible, recommended, required
 from nodeready.simulate.faults.fault import (
     ADVISORY,
     FAIL,
     UNVERIFIED,
+    Expected,
     Fault,
     on_every_gpu,
     on_node,
     on_victim,
+    rows,
+    several_gpus,
+    subject,
     together,
     victim,
 )
 from nodeready.simulate.outputs.output import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nodeready.simulate.model import Node
 
 _FP16, _FP32 = "compute.matmul-fp16", "compute.matmul-fp32"
 _NO_TORCH = "this Python has no torch: name one that has with --python"
+_NO_KERNEL = ("sm_75", "sm_80", "sm_86")
 
 
 def _half_rates(node: Node, at_8192: float, at_16384: float) -> None:
@@ -31,16 +40,17 @@ def _half_rates(node: Node, at_8192: float, at_16384: float) -> None:
 
 
 def _slow(node: Node) -> None:
-    _half_rates(node, 600.0, 548.0)
+    _half_rates(node, 0.97 * required(node, _FP16), 0.97 * required(node, f"{_FP16}/16384"))
 
 
 def _lag(node: Node) -> None:
-    _half_rates(node, 661.0, 604.0)
+    keys = (_FP16, f"{_FP16}/16384")
+    _half_rates(node, *((required(node, key) + recommended(node, key)) / 2 for key in keys))
 
 
 def _crawl(node: Node) -> None:
-    _half_rates(node, 96.0, 91.0)
-    victim(node).rates["float32", 8192].tflops = 9.4
+    for rate in victim(node).rates.values():
+        rate.tflops *= 0.13
 
 
 def _miscalculate(node: Node) -> None:
@@ -48,7 +58,7 @@ def _miscalculate(node: Node) -> None:
 
 
 def _dazzle(node: Node) -> None:
-    _half_rates(node, 950.0, 667.0)
+    victim(node).rates["float16", 8192].tflops = 1.06 * plausible(node, _FP16)
 
 
 def _fail_in_cuda(node: Node) -> None:
@@ -61,7 +71,7 @@ def _use_old_cublas(node: Node) -> None:
     build.cudnn, build.nccl = "8.9.2", "2.18.1"
     build.arch_list = ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90")
     for gpu in node.gpus:
-        gpu.rates["float16", 8192].tflops = 600.0 - gpu.place
+        gpu.rates["float16", 8192].tflops = 0.97 * required(node, _FP16) - gpu.place
 
 
 def _install_cpu_build(node: Node) -> None:
@@ -71,7 +81,31 @@ def _install_cpu_build(node: Node) -> None:
 
 
 def _build_without_sm90(node: Node) -> None:
-    node.torch.arch_list = ("sm_75", "sm_80", "sm_86")
+    node.torch.arch_list = _NO_KERNEL
+
+
+def _install_1_13(node: Node) -> None:
+    build = node.torch
+    build.version, build.cuda, build.cublas = "1.13.1+cu117", "11.7", "11.10.3"
+    build.cudnn, build.nccl, build.arch_list = "8.5.0", "2.14.3", _NO_KERNEL
+
+
+def _install_cuda_11(node: Node) -> None:
+    build = node.torch
+    build.version, build.cuda, build.cublas = "2.3.1+cu118", "11.8", "11.11.3"
+    build.cudnn, build.nccl, build.arch_list = "8.7.0", "2.20.5", (*_NO_KERNEL, "sm_90")
+
+
+def _mask_half(node: Node) -> None:
+    node.torch.visible = ",".join(map(str, range(len(node.gpus) // 2)))
+
+
+def _masked(node: Node) -> tuple[Expected, ...]:
+    return rows(UNVERIFIED, _FP16, _FP32, on=map(subject, node.gpus[len(node.gpus) // 2 :]))
+
+
+def _cut(node: Node) -> None:
+    node.spoilers["matmul"] = lambda output: replace(output, stdout=output.stdout[: len(output.stdout) // 2])
 
 
 def _without_torch(node: Node) -> None:
@@ -80,7 +114,11 @@ def _without_torch(node: Node) -> None:
     matmul = {"probe": "matmul", **about, "cublas": None, "seconds": 0.0, "devices": [], "results": []}
     for name, document in (("torch", torch), ("matmul", matmul)):
         output = Output(f"{json.dumps(document)}\n".encode(), 3)
-        node.spoilers[name] = lambda _, output=output: output  # type: ignore[misc]
+        node.spoilers[name] = _always(output)
+
+
+def _always(output: Output) -> Callable[[Output], Output]:
+    return lambda _: output
 
 
 FAULTS = (
@@ -149,5 +187,32 @@ FAULTS = (
         "The Python that was named has no PyTorch at all.",
         _without_torch,
         together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, _FP16, _FP32)),
+    ),
+    Fault(
+        "torch-too-old",
+        "The environment still holds PyTorch 1.13, which was built before Hopper and for CUDA 11.",
+        _install_1_13,
+        together(on_node(FAIL, "frameworks.torch"), on_every_gpu(UNVERIFIED, _FP16, _FP32)),
+        case="C8",
+    ),
+    Fault(
+        "torch-for-cuda-11",
+        "PyTorch runs on the GPUs at full speed, and was built for CUDA 11.",
+        _install_cuda_11,
+        on_node(FAIL, "frameworks.torch"),
+    ),
+    Fault(
+        "cuda-devices-masked",
+        "CUDA_VISIBLE_DEVICES was left set: CUDA shows half of the GPUs, and the others were not measured.",
+        _mask_half,
+        _masked,
+        case="C13",
+        can_have=several_gpus,
+    ),
+    Fault(
+        "matmul-result-cut",
+        "The document of the load was cut on its way: nothing is known of any GPU's speed.",
+        _cut,
+        on_every_gpu(UNVERIFIED, _FP16, _FP32),
     ),
 )

@@ -28,6 +28,10 @@ def _deprecate(node: Node) -> None:
     victim(node).printed["gpu_recovery_action"] = DEPRECATED
 
 
+def _withhold(node: Node) -> None:
+    victim(node).printed["fb_memory_usage/total"] = "N/A"
+
+
 def _say_nothing(node: Node) -> None:
     gpu = victim(node)
     gpu.every_value = "Unknown Error"
@@ -68,6 +72,13 @@ FAULTS = (
         on_victim(UNVERIFIED, "health.recovery-action"),
     ),
     Fault(
+        "field-not-available",
+        "The driver prints N/A where the memory of one GPU should stand: no memory was measured, not none found.",
+        _withhold,
+        on_victim(UNVERIFIED, "gpu.memory"),
+        case="B20",
+    ),
+    Fault(
         "one-gpu-unknown-error",
         "The driver still lists one GPU and answers Unknown Error to every question about it.",
         _say_nothing,
@@ -83,6 +94,7 @@ FAULTS = (
         _cut,
         together(
             on_node(UNVERIFIED, "driver.responds", "driver.version", "driver.matches-library", "cuda.driver-version"),
+            on_node(UNVERIFIED, "driver.branch-supported", "driver.security-floor"),
             on_node(UNVERIFIED, "gpu.count", "nvlink.fabric-manager", "container.gpu-visible"),
             _silent,
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nodeready.simulate.faults.checks import judged_checks
 from nodeready.simulate.model import UPTIME, KernelEvent
 
 if TYPE_CHECKING:
@@ -34,27 +35,52 @@ def any_shape(_: Shape) -> bool:
     return True
 
 
+def several_gpus(shape: Shape) -> bool:
+    """Only a node with more than one GPU can have it."""
+    return shape.gpus > 1
+
+
+def bare_metal(shape: Shape) -> bool:
+    """No virtual machine can have it."""
+    return not shape.virtual
+
+
+def networked(shape: Shape) -> bool:
+    """Only a node with ports for jobs over several nodes can have it."""
+    return shape.networked
+
+
+def has_nvswitch(shape: Shape) -> bool:
+    """Only a board with NVSwitches can have it."""
+    return shape.fabric_manager
+
+
 @dataclass(frozen=True)
 class Fault:
     """One thing that goes wrong with a node.
 
     `why` is a sentence in an operator's words, `case` the number of a known field case or empty.
-    `apply` changes a healthy node. `expects` lists, for a healthy node of that shape, every verdict
-    that then differs, the promise first; the rows are joins, the worst finding of a check. `can_have`
-    tells by its shape whether a node can have it.
+    `apply` changes a healthy node. `changes` lists, for a healthy node, every verdict that then
+    differs, the promise first; the rows are joins, the worst finding of a check. `can_have` tells by
+    its shape whether a node can have it.
     """
 
     name: str
     why: str
     apply: Callable[[Node], None]
-    expects: Callable[[Node], tuple[Expected, ...]]
+    changes: Callable[[Node], tuple[Expected, ...]]
     case: str = ""
     can_have: Callable[[Shape], bool] = any_shape
 
+    def expects(self, node: Node) -> tuple[Expected, ...]:
+        """What changes on this healthy node, without checks that do not apply to its type."""
+        judged = judged_checks(node)
+        return tuple(row for row in self.changes(node) if row.check in judged)
+
 
 def victim(node: Node) -> Gpu:
-    """The GPU that a fault of one GPU befalls: the fifth, or the last where there are fewer."""
-    return node.gpus[min(4, len(node.gpus) - 1)]
+    """The GPU that a fault of one GPU befalls: the first of the upper half."""
+    return node.gpus[len(node.gpus) // 2]
 
 
 def subject(gpu: Gpu) -> str:
@@ -81,6 +107,16 @@ def on_every_gpu(verdict: str, *checks: str) -> Callable[[Node], tuple[Expected,
 def on_node(verdict: str, *checks: str) -> Callable[[Node], tuple[Expected, ...]]:
     """The same verdict for some checks on the node."""
     return lambda _: rows(verdict, *checks)
+
+
+def unless_alone(changes: Callable[[Node], tuple[Expected, ...]]) -> Callable[[Node], tuple[Expected, ...]]:
+    """What changes only on a node with more than one GPU."""
+    return lambda node: changes(node) if len(node.gpus) > 1 else ()
+
+
+def if_alone(changes: Callable[[Node], tuple[Expected, ...]]) -> Callable[[Node], tuple[Expected, ...]]:
+    """What changes only on a node with one GPU."""
+    return lambda node: changes(node) if len(node.gpus) == 1 else ()
 
 
 def together(*parts: Callable[[Node], tuple[Expected, ...]]) -> Callable[[Node], tuple[Expected, ...]]:

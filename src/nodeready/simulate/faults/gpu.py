@@ -4,34 +4,87 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodeready.simulate.faults.fault import FAIL, UNVERIFIED, Fault, on_every_gpu, on_victim, together, victim
-from nodeready.simulate.model import Gpu, Rate
-from nodeready.simulate.products import A100_SXM, H800_SXM, Product
+from nodeready.simulate import products
+from nodeready.simulate.faults.fault import (
+    FAIL,
+    UNVERIFIED,
+    Expected,
+    Fault,
+    if_alone,
+    nothing,
+    on_every_gpu,
+    on_node,
+    on_victim,
+    rows,
+    subject,
+    together,
+    victim,
+)
+from nodeready.simulate.model import INACTIVE, Gpu, Node, Rate
 
 if TYPE_CHECKING:
-    from nodeready.simulate.model import Node
+    from nodeready.simulate.products import Product
+    from nodeready.simulate.shapes import Shape
 
 _COMPUTE = ("compute.matmul-fp16", "compute.matmul-fp32")
+# what sits in one place instead, and in what it falls short besides being another product
+_OTHERS: dict[str, tuple[Product, tuple[str, ...]]] = {
+    products.H100_SXM.device: (products.H800_SXM, ("nvlink.links-active",)),
+    products.H100_PCIE.device: (products.H800_PCIE, ()),
+    products.H100_NVL.device: (products.H800_NVL, ()),
+    products.H200_SXM.device: (products.H100_SXM, ("gpu.memory",)),
+    products.H200_NVL.device: (products.H100_NVL, ("gpu.memory", "power.limit", "nvlink.links-active")),
+}
 
 
 def _replace(gpu: Gpu, product: Product) -> None:
+    linked = any(link != INACTIVE for link in gpu.links)
     gpu.product = product
     gpu.memory_mib = product.memory_mib
     gpu.power_limit = float(product.power[1])
-    gpu.links = [product.link_speed] * product.links
+    gpu.links = [
+        product.link_speed if linked and number not in product.unwired else INACTIVE for number in range(product.links)
+    ]
     gpu.remap.banks = [product.banks, 0, 0, 0, 0]
     gpu.rates = {key: Rate(rate, 0.004) for key, rate in product.rates.items()}
     link = gpu.link
     link.generation = link.max_generation = link.device_generation = product.link_generation
 
 
-def _put_an_h800(node: Node) -> None:
-    _replace(victim(node), H800_SXM)
+def _put_another(node: Node) -> None:
+    _replace(victim(node), _OTHERS[node.shape.product.device][0])
+
+
+def _another(node: Node) -> tuple[Expected, ...]:
+    product, short = _OTHERS[node.shape.product.device]
+    gpu = victim(node)
+    # the list of links that comes last could have been cut where another one is longer
+    last = len(node.gpus) > 1 and gpu is node.gpus[-1] and product.links < node.shape.product.links
+    doubtful = ("nvlink.links-active",) if last else ()
+    failed = [check for check in ("gpu.product", *short) if check not in doubtful]
+    at = (subject(gpu),)
+    return (*rows(FAIL, *failed, on=at), *rows(UNVERIFIED, *doubtful, on=at))
 
 
 def _put_a100s(node: Node) -> None:
     for gpu in node.gpus:
-        _replace(gpu, A100_SXM)
+        _replace(gpu, products.A100_SXM)
+
+
+def _smaller(node: Node) -> tuple[Expected, ...]:
+    """An A100 has the memory of an H100, and less than an H200."""
+    if products.A100_SXM.memory_mib > node.shape.product.memory_mib:
+        return ()
+    return rows(FAIL, "gpu.memory", on=map(subject, node.gpus))
+
+
+def _on_a_board(shape: Shape) -> bool:
+    return shape.board
+
+
+def _lose_the_name(node: Node) -> None:
+    for gpu in node.gpus:
+        gpu.printed["product_name"] = "NVIDIA Graphics Device"
 
 
 def _lose_a_stack(node: Node) -> None:
@@ -50,9 +103,9 @@ def _ask_for_mig(node: Node) -> None:
 FAULTS = (
     Fault(
         "wrong-product",
-        "One place holds an H800: the same board and memory, fewer NVLink links.",
-        _put_an_h800,
-        on_victim(FAIL, "gpu.product", "nvlink.links-active"),
+        "One place holds another product of the same generation, with less of something.",
+        _put_another,
+        _another,
     ),
     Fault(
         "a100-board",
@@ -61,8 +114,16 @@ FAULTS = (
         together(
             on_every_gpu(FAIL, "gpu.product", "gpu.compute-capability", "pcie.gpu-link-generation", "power.limit"),
             on_every_gpu(FAIL, "nvlink.links-active", *_COMPUTE),
+            _smaller,
             on_every_gpu(UNVERIFIED, "thermal.margin"),
         ),
+        can_have=_on_a_board,
+    ),
+    Fault(
+        "product-without-a-name",
+        "The driver is older than the board and calls it a graphics device; its PCI id tells what it is: no fault.",
+        _lose_the_name,
+        nothing,
     ),
     Fault(
         "less-memory",
@@ -78,6 +139,7 @@ FAULTS = (
             on_victim(FAIL, "gpu.mig"),
             on_victim(UNVERIFIED, "nvlink.links-active", "health.row-remap-pending", "health.row-remap-failure"),
             on_victim(UNVERIFIED, *_COMPUTE),
+            if_alone(on_node(UNVERIFIED, "frameworks.torch")),
         ),
         case="H15",
     ),

@@ -9,6 +9,7 @@ from nodeready.simulate.faults.fault import (
     FAIL,
     UNVERIFIED,
     Fault,
+    logged,
     nothing,
     on_every_gpu,
     on_node,
@@ -46,6 +47,25 @@ def _remember_one(node: Node) -> None:
     gpu.remap.banks = [gpu.product.banks - 1, 1, 0, 0, 0]
 
 
+def _remember_one_in_sram(node: Node) -> None:
+    victim(node).aggregate.sram_secded = 1
+
+
+def _strike_memory(node: Node) -> None:
+    gpu = victim(node)
+    gpu.volatile.dram_uncorrectable = gpu.aggregate.dram_uncorrectable = gpu.remap.uncorrectable = 1
+    gpu.remap.pending = "Yes"
+    gpu.remap.banks = [gpu.product.banks - 1, 1, 0, 0, 0]
+    xid(node, gpu, 48, "An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer.")
+    xid(node, gpu, 63, "Row Remapper: New row marked for remapping, reset gpu to activate.")
+
+
+def _correct_many(node: Node) -> None:
+    gpu = victim(node)
+    gpu.volatile.dram_correctable, gpu.aggregate.dram_correctable = 4_647, 23_118
+    gpu.volatile.sram_correctable = gpu.aggregate.sram_correctable = 12
+
+
 def _mark_a_row(node: Node) -> None:
     gpu = victim(node)
     gpu.volatile.dram_correctable = gpu.aggregate.dram_correctable = 177
@@ -70,6 +90,30 @@ def _wait_for_reset(node: Node) -> None:
     victim(node).recovery_action = "Reset"
 
 
+def _wait_for_drain(node: Node) -> None:
+    victim(node).recovery_action = "Drain and Reset"
+
+
+def _wait_for_reboot(node: Node) -> None:
+    gpu = victim(node)
+    gpu.recovery_action = "Reboot"
+    change = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+    xid(node, gpu, 154, change)
+
+
+def _refuse_work(node: Node) -> None:
+    gpu = victim(node)
+    gpu.recovery_action = "Reset"
+    gpu.cuda_error = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
+    logged(
+        node,
+        "NVRM: rpcRmApiAlloc_GSP: GspRmAlloc failed: hClient=0xc1d1a616; hParent=0x5c000054; hObject=0x5c00005b; "
+        "hClass=0x0000c86f; paramsSize=0x00000170; paramsStatus=0x00000062; status=0x00000062",
+        "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) "
+        "returned from status @ kernel_channel.c:2874",
+    )
+
+
 def _brake(node: Node) -> None:
     for gpu in node.gpus:
         gpu.active_events |= {"hw_slowdown", "hw_power_brake_slowdown"}
@@ -81,6 +125,16 @@ def _slow_down_idle(node: Node) -> None:
     gpu = victim(node)
     gpu.active_events.add("sw_thermal_slowdown")
     gpu.event_counters["sw_therm_slowdown"] = 9_114_207
+
+
+def _overheat(node: Node) -> None:
+    gpu = victim(node)
+    gpu.active_events |= {"hw_slowdown", "hw_thermal_slowdown"}
+    gpu.event_counters["hw_therm_slowdown"] = 13_300_000
+
+
+def _cap_power(node: Node) -> None:
+    victim(node).active_events = {"sw_power_cap"}
 
 
 FAULTS = (
@@ -118,6 +172,29 @@ FAULTS = (
         on_victim(ADVISORY, "health.ecc-uncorrected"),
     ),
     Fault(
+        "sram-lifetime-1",
+        "One GPU had an uncorrected SRAM error in its life: not yet a reason to exchange it.",
+        _remember_one_in_sram,
+        on_victim(ADVISORY, "health.ecc-uncorrected"),
+        case="E6",
+    ),
+    Fault(
+        "double-bit-error",
+        "A memory error of one GPU could not be corrected and ended a job: Xid 48, and a row waits for its spare.",
+        _strike_memory,
+        together(
+            on_victim(FAIL, "health.ecc-uncorrected", "health.row-remap-pending"),
+            on_node(FAIL, "health.xid"),
+        ),
+    ),
+    Fault(
+        "correctable-errors",
+        "ECC corrected some thousand errors of one GPU, which is what it is there for: no fault by itself.",
+        _correct_many,
+        nothing,
+        case="E20",
+    ),
+    Fault(
         "row-remap-pending",
         "A bad row was marked and stays in use until the GPU is reset; the kernel log holds Xid 63.",
         _mark_a_row,
@@ -146,6 +223,31 @@ FAULTS = (
         case="B16",
     ),
     Fault(
+        "recovery-drain",
+        "The driver wants one GPU drained and then reset.",
+        _wait_for_drain,
+        on_victim(FAIL, "health.recovery-action"),
+        case="B16",
+    ),
+    Fault(
+        "recovery-reboot",
+        "The driver wants the whole node rebooted for one GPU, and the kernel log says since when.",
+        _wait_for_reboot,
+        together(on_victim(FAIL, "health.recovery-action"), on_node(FAIL, "health.xid")),
+        case="B16",
+    ),
+    Fault(
+        "reset-required-without-xid",
+        "The driver refuses new work on one GPU until it is reset, and says so in the kernel log without any Xid.",
+        _refuse_work,
+        together(
+            on_victim(FAIL, "health.recovery-action"),
+            on_node(FAIL, "health.xid"),
+            on_victim(UNVERIFIED, "compute.matmul-fp16", "compute.matmul-fp32"),
+        ),
+        case="B17",
+    ),
+    Fault(
         "power-brake",
         "A power supply failed, and the board holds all GPUs at 86 MHz while every other field looks fine.",
         _brake,
@@ -156,6 +258,20 @@ FAULTS = (
         "One GPU is slowed down for heat although it does nothing.",
         _slow_down_idle,
         on_victim(FAIL, "health.clock-events"),
+        case="F10",
+    ),
+    Fault(
+        "hw-thermal-slowdown",
+        "One GPU's own protection slows it down for heat.",
+        _overheat,
+        on_victim(FAIL, "health.clock-events"),
+        case="F16",
+    ),
+    Fault(
+        "sw-power-cap",
+        "One GPU was read at its power limit, as under any full load: no fault.",
+        _cap_power,
+        nothing,
         case="F10",
     ),
 )

@@ -1,19 +1,61 @@
-"""What goes wrong with NVLink, the NVSwitches and the fabric manager."""
+"""What goes wrong with NVLink, its bridges, the NVSwitches and the fabric manager."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodeready.simulate.faults.fault import FAIL, UNVERIFIED, Fault, on_every_gpu, on_node, on_victim, together, victim
-from nodeready.simulate.model import INACTIVE, FabricManager
+from nodeready.simulate.faults.fault import (
+    FAIL,
+    UNVERIFIED,
+    Fault,
+    has_nvswitch,
+    nothing,
+    on_every_gpu,
+    on_node,
+    on_victim,
+    together,
+    victim,
+)
+from nodeready.simulate.model import INACTIVE
+from nodeready.simulate.outputs.output import Output
 
 if TYPE_CHECKING:
-    from nodeready.simulate.model import Node
+    from nodeready.simulate.model import FabricManager, Gpu, Node
     from nodeready.simulate.shapes import Shape
+
+_COMPUTE = ("compute.matmul-fp16", "compute.matmul-fp32")
+_NO_CUDA = together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *_COMPUTE))
+
+
+def _linked(shape: Shape) -> bool:
+    return shape.joined > 0
+
+
+def _bridged(shape: Shape) -> bool:
+    return shape.joined > 0 and not shape.board
+
+
+def _demands_links(shape: Shape) -> bool:
+    """A board of several GPUs needs its links; a bridge may be left out, and a host may keep them."""
+    return shape.board and shape.joined > 1
+
+
+def _alone_on_a_fabric(shape: Shape) -> bool:
+    return shape.board and shape.joined == 1
+
+
+def _has_fabric(shape: Shape) -> bool:
+    return shape.fabric[0] == "Completed"
+
+
+def _active(gpu: Gpu) -> list[int]:
+    """The numbers of the links that are up."""
+    return [number for number, link in enumerate(gpu.links) if link != INACTIVE]
 
 
 def _break_a_link(node: Node) -> None:
-    victim(node).links[7] = INACTIVE
+    gpu = victim(node)
+    gpu.links[_active(gpu)[7]] = INACTIVE
 
 
 def _break_all_links(node: Node) -> None:
@@ -21,8 +63,24 @@ def _break_all_links(node: Node) -> None:
     gpu.links = [INACTIVE] * len(gpu.links)
 
 
+def _leave_bridges_out(node: Node) -> None:
+    for gpu in node.gpus:
+        gpu.links = [INACTIVE] * len(gpu.links)
+
+
+def _seat_half(node: Node) -> None:
+    for gpu in node.gpus:
+        up = _active(gpu)
+        for number in up[len(up) // 2 :]:
+            gpu.links[number] = INACTIVE
+
+
 def _slow_a_link(node: Node) -> None:
     victim(node).links[3] = "19.921 GB/s"
+
+
+def _print_nothing(node: Node) -> None:
+    node.spoilers["nvidia-smi_nvlink_-s"] = lambda _: Output(b"")
 
 
 def _service(node: Node) -> FabricManager:
@@ -31,14 +89,17 @@ def _service(node: Node) -> FabricManager:
     return node.fabric_manager
 
 
-def _has_fabric_manager(shape: Shape) -> bool:
-    return shape.fabric_manager
-
-
 def _never_train(node: Node) -> None:
-    _service(node).state = "failed"
+    if node.fabric_manager is not None:
+        node.fabric_manager.state = "failed"
     for gpu in node.gpus:
         gpu.fabric_state, gpu.fabric_status = "In Progress", "N/A"
+
+
+def _without_service(node: Node) -> None:
+    _service(node).state, _service(node).version = "inactive", None
+    for gpu in node.gpus:
+        gpu.fabric_state, gpu.fabric_status = "Not Started", "N/A"
 
 
 def _stop(node: Node) -> None:
@@ -46,19 +107,30 @@ def _stop(node: Node) -> None:
 
 
 def _upgrade(node: Node) -> None:
-    _service(node).version = "580.126.09"
+    _service(node).version = "595.91.07"
 
 
 def _run_short(node: Node) -> None:
     victim(node).fabric_status = "Insufficient Resources"
 
 
+def _hide_the_fabric(node: Node) -> None:
+    for gpu in node.gpus:
+        gpu.fabric_state = gpu.fabric_status = "N/A"
+
+
+def _hide_the_fabric_and_fail(node: Node) -> None:
+    _hide_the_fabric(node)
+    node.driver.cuda_refusal = "cuInit: error 802 (system not yet initialized)"
+
+
 FAULTS = (
     Fault(
         "nvlink-link-down",
-        "One of a GPU's 18 links is down: every collective runs at that GPU's speed.",
+        "One of a GPU's links is down: every collective runs at that GPU's speed.",
         _break_a_link,
         on_victim(FAIL, "nvlink.links-active"),
+        can_have=_linked,
     ),
     Fault(
         "nvlink-all-down",
@@ -66,25 +138,83 @@ FAULTS = (
         _break_all_links,
         on_victim(FAIL, "nvlink.links-active"),
         case="D7",
+        can_have=_demands_links,
     ),
     Fault(
         "nvlink-slow-link",
         "All links of one GPU are up, one of them below its rated speed.",
         _slow_a_link,
         on_victim(FAIL, "nvlink.links-active"),
+        can_have=_linked,
+    ),
+    Fault(
+        "nvlink-printed-nothing",
+        "nvidia-smi nvlink -s ended well and printed nothing: how many links are up is not known.",
+        _print_nothing,
+        on_every_gpu(UNVERIFIED, "nvlink.links-active"),
+        case="D10",
+    ),
+    Fault(
+        "half-bridge",
+        "The bridges between the cards are seated badly: half of their links are up.",
+        _seat_half,
+        on_every_gpu(FAIL, "nvlink.links-active"),
+        case="D3",
+        can_have=_bridged,
+    ),
+    Fault(
+        "bridge-missing",
+        "The cards were delivered without bridges, and nvidia-smi says that all links are inactive: no fault.",
+        _leave_bridges_out,
+        nothing,
+        case="D2",
+        can_have=_bridged,
+    ),
+    Fault(
+        "nvlink-not-passed-on",
+        "The virtual machine got the GPU without any of its links, which it has no use for: no fault.",
+        _leave_bridges_out,
+        nothing,
+        can_have=_alone_on_a_fabric,
     ),
     Fault(
         "fabric-in-progress",
-        "The fabric manager failed at boot: nvidia-smi lists all GPUs, and CUDA refuses to start on any (error 802).",
+        "The NVSwitches were never trained: nvidia-smi lists all GPUs, and CUDA refuses to start on any (error 802).",
         _never_train,
         together(
             on_node(FAIL, "nvlink.fabric-manager"),
             on_every_gpu(FAIL, "nvlink.fabric-state"),
-            on_node(UNVERIFIED, "frameworks.torch"),
-            on_every_gpu(UNVERIFIED, "compute.matmul-fp16", "compute.matmul-fp32"),
+            _NO_CUDA,
         ),
         case="C1",
-        can_have=_has_fabric_manager,
+        can_have=_has_fabric,
+    ),
+    Fault(
+        "fabric-not-shown",
+        "The virtual machine's GPU shows no fabric, and CUDA works on it: the host deals with that, no fault.",
+        _hide_the_fabric,
+        nothing,
+        can_have=_alone_on_a_fabric,
+    ),
+    Fault(
+        "fabric-not-shown-and-no-cuda",
+        "The virtual machine's GPU shows no fabric, and CUDA refuses to start: the host's fabric may be at fault.",
+        _hide_the_fabric_and_fail,
+        together(on_every_gpu(UNVERIFIED, "nvlink.fabric-state"), _NO_CUDA),
+        case="C2",
+        can_have=_alone_on_a_fabric,
+    ),
+    Fault(
+        "fabric-manager-missing",
+        "The fabric manager was never installed: CUDA refuses to start on any GPU.",
+        _without_service,
+        together(
+            on_node(FAIL, "nvlink.fabric-manager"),
+            on_every_gpu(FAIL, "nvlink.fabric-state"),
+            _NO_CUDA,
+        ),
+        case="C1",
+        can_have=has_nvswitch,
     ),
     Fault(
         "fabric-manager-dead",
@@ -92,7 +222,7 @@ FAULTS = (
         _stop,
         on_node(FAIL, "nvlink.fabric-manager"),
         case="C6",
-        can_have=_has_fabric_manager,
+        can_have=has_nvswitch,
     ),
     Fault(
         "fabric-manager-version-skew",
@@ -100,7 +230,7 @@ FAULTS = (
         _upgrade,
         on_node(FAIL, "nvlink.fabric-manager"),
         case="C4",
-        can_have=_has_fabric_manager,
+        can_have=has_nvswitch,
     ),
     Fault(
         "fabric-insufficient-resources",
@@ -108,5 +238,6 @@ FAULTS = (
         _run_short,
         on_victim(FAIL, "nvlink.fabric-state"),
         case="C5",
+        can_have=_has_fabric,
     ),
 )

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.checks import every_gpu_check
+from nodeready.simulate.faults.driverless import ON_THE_BUS, no_answer, no_module, without_module
 from nodeready.simulate.faults.fault import (
     FAIL,
     UNVERIFIED,
     Expected,
     Fault,
     logged,
+    nothing,
+    on_node,
     on_victim,
     rows,
     subject,
     victim,
     xid,
 )
+from nodeready.simulate.outputs.output import Output, not_installed
 
 if TYPE_CHECKING:
     from nodeready.simulate.model import Node
@@ -35,6 +41,9 @@ def _fall_off(node: Node) -> None:
 def _never_there(node: Node) -> None:
     _lose(node)
     victim(node).at_boot = False
+    if len(node.gpus) == 1:
+        logged(node, "NVRM: No NVIDIA GPU found.")
+        without_module(node)
 
 
 def _answer_with_ones(node: Node) -> None:
@@ -50,16 +59,40 @@ def _answer_with_ones(node: Node) -> None:
     )
 
 
+def _hide_all(node: Node) -> None:
+    """nvidia-smi gives up at the first GPU that it cannot open."""
+    gpu = victim(node)
+    gpu.answers = gpu.in_cuda = False
+    xid(node, gpu, 79, "GPU has fallen off the bus.")
+    place = f"0000{gpu.bus_id}".upper()
+    node.driver.refusal = f"Unable to determine the device handle for GPU{place}: Unknown Error\n"
+    node.driver.refusal_status = 255
+    node.driver.cuda_refusal = "cuInit: error 999 (unknown error)"
+
+
 def _lost(node: Node) -> tuple[Expected, ...]:
     """Driver, bus and kernel log say so; of the GPU itself nothing more can be known."""
+    if len(node.gpus) == 1:
+        return (*rows(FAIL, "pcie.gpu-present", "health.xid"), *no_answer(node), *_off_the_bus(node))
     counted = rows(FAIL, "gpu.count", "pcie.gpu-present", "health.xid")
     return (*counted, *rows(UNVERIFIED, *every_gpu_check(node), on=(subject(victim(node)),)))
 
 
+def _off_the_bus(node: Node) -> tuple[Expected, ...]:
+    """What the bus would have told of the GPU."""
+    return rows(UNVERIFIED, *ON_THE_BUS, on=(subject(victim(node)),))
+
+
 def _short_of_one(node: Node) -> tuple[Expected, ...]:
     """Nothing names the missing GPU's slot, so that the last index stands for it."""
+    if len(node.gpus) == 1:
+        return (*rows(FAIL, "pcie.gpu-present"), *no_module(node), *_off_the_bus(node))
     counted = rows(FAIL, "gpu.count", "pcie.gpu-present")
     return (*counted, *rows(UNVERIFIED, *every_gpu_check(node), on=(subject(node.gpus[-1]),)))
+
+
+def _all_hidden(node: Node) -> tuple[Expected, ...]:
+    return (*rows(FAIL, "health.xid", "pcie.gpu-present"), *no_answer(node), *_off_the_bus(node))
 
 
 def _train_at_gen3(node: Node) -> None:
@@ -73,6 +106,26 @@ def _train_at_x8(node: Node) -> None:
 def _cap_the_slot(node: Node) -> None:
     link = victim(node).link
     link.port_generation = link.max_generation = link.generation = 4
+
+
+def _idle(node: Node) -> None:
+    gpu = victim(node)
+    gpu.link.generation = 1
+    gpu.printed["performance_state"] = "P8"
+
+
+def _read_as_plain_user(node: Node) -> None:
+    def without_capabilities(output: Output) -> Output:
+        shown = re.sub(rb"\tCapabilities: .*\n(?:\t\t.*\n)*", b"", output.stdout)
+        closed = rb"\1\tCapabilities: <access denied>\n"
+        return replace(output, stdout=re.sub(rb"(?m)^(\tNUMA node: \d+\n(?:\tRegion.*\n)*)", closed, shown))
+
+    node.spoilers["lspci_-nnvvv"] = without_capabilities
+
+
+def _without_pciutils(node: Node) -> None:
+    node.absent.add("lspci")
+    node.spoilers["lspci_-nnvvv"] = lambda _: not_installed("lspci")
 
 
 FAULTS = (
@@ -97,6 +150,13 @@ FAULTS = (
         case="A9",
     ),
     Fault(
+        "lost-gpu-hides-all",
+        "One GPU is lost, and nvidia-smi gives up at it: not a word of the others.",
+        _hide_all,
+        _all_hidden,
+        case="B17",
+    ),
+    Fault(
         "pcie-gen3-link",
         "One GPU's link trained at generation 3: host bandwidth is a quarter, and no error is logged.",
         _train_at_gen3,
@@ -114,5 +174,26 @@ FAULTS = (
         "The slot above one GPU is capped at generation 4 by a BIOS setting, so that its link can never reach 5.",
         _cap_the_slot,
         on_victim(FAIL, "pcie.gpu-link-generation"),
+        case="A3",
+    ),
+    Fault(
+        "pcie-idle-link",
+        "One GPU was read while it slept, with its link slowed down to save power: neither good nor bad.",
+        _idle,
+        on_victim(UNVERIFIED, "pcie.gpu-link-generation"),
+        case="A1",
+    ),
+    Fault(
+        "lspci-as-plain-user",
+        "lspci ran without root and shows no links; nvidia-smi tells them all the same: no fault.",
+        _read_as_plain_user,
+        nothing,
+        case="A6",
+    ),
+    Fault(
+        "lspci-missing",
+        "pciutils are not installed: whether a GPU is on the bus that the driver does not list cannot be told.",
+        _without_pciutils,
+        on_node(UNVERIFIED, "pcie.gpu-present"),
     ),
 )

@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodeready.simulate.faults.fault import ADVISORY, FAIL, Fault, on_victim, together, victim
+from nodeready.simulate.faults.checks import required
+from nodeready.simulate.faults.fault import ADVISORY, FAIL, UNVERIFIED, Fault, on_victim, together, victim
 
 if TYPE_CHECKING:
     from nodeready.simulate.model import Node
+    from nodeready.simulate.shapes import Shape
+
+_STRAP_LIMIT = 310.0
 
 
 def _cap(node: Node) -> None:
+    """A GPU that may draw less is slower by less: its rate goes by the root of its power, about."""
     gpu = victim(node)
-    gpu.power_limit = 500.0
-    gpu.rates["float16", 8192].tflops = 641.0
-    gpu.rates["float16", 16384].tflops = 577.0
+    gpu.power_limit = round(0.7 * required(node, "power.limit"))
+    share = gpu.power_limit / gpu.product.power[2]
+    for rate in gpu.rates.values():
+        rate.tflops *= share**0.6
+
+
+def _strap(node: Node) -> None:
+    gpu = victim(node)
+    gpu.power_limit = _STRAP_LIMIT
+    gpu.printed["gpu_power_readings/default_power_limit"] = f"{_STRAP_LIMIT:.2f} W"
+    gpu.rates["float16", 8192].tflops = 330.0
+    gpu.rates["float16", 16384].tflops = 325.0
+
+
+def _lose_the_reading(node: Node) -> None:
+    victim(node).printed["gpu_power_readings/current_power_limit"] = "Unknown Error"
+
+
+def _is_a_small_card(shape: Shape) -> bool:
+    return not shape.board and shape.product.power[2] < 600
 
 
 def _heat(node: Node, margin: int) -> None:
@@ -34,10 +56,25 @@ def _warm(node: Node) -> None:
 FAULTS = (
     Fault(
         "power-capped",
-        "One GPU is held at 500 of 700 W, left over from an earlier test: it is a little slower under load.",
+        "One GPU is held far below its rated power, left over from an earlier test; its speed is right for that power.",
         _cap,
-        together(on_victim(FAIL, "power.limit"), on_victim(ADVISORY, "compute.matmul-fp16")),
+        on_victim(FAIL, "power.limit"),
         case="F18",
+    ),
+    Fault(
+        "power-310",
+        "One card takes its cable for one of 300 W and runs at 310: usable, slower, and a cable to look at.",
+        _strap,
+        together(on_victim(ADVISORY, "power.limit"), on_victim(ADVISORY, "compute.matmul-fp16")),
+        case="F18",
+        can_have=_is_a_small_card,
+    ),
+    Fault(
+        "power-limit-unreadable",
+        "One GPU answers Unknown Error where its power limit should stand; its siblings tell theirs.",
+        _lose_the_reading,
+        on_victim(UNVERIFIED, "power.limit"),
+        case="B15",
     ),
     Fault(
         "hot",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from nodeready.simulate.outputs.nvidia_smi import listing
@@ -11,14 +12,19 @@ if TYPE_CHECKING:
     from nodeready.simulate.model import Node
 
 NO_DAEMON = "ERROR: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
+NOT_ALLOWED = (
+    "ERROR: permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock"
+)
 _NO_GPU_DRIVER = 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]]'
-
 _NO_START = "docker: Error response from daemon: failed to create task for container: nvidia-container-cli"
+_NO_CDI = "Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all"
 
 
 def docker_info(node: Node) -> Output:
     """`docker info`: the client's part, then the engine's."""
     engine = node.engine
+    if engine.kind != "docker":
+        return not_installed("docker")
     client = (
         "Client: Docker Engine - Community",
         f" Version:    {engine.version}",
@@ -36,8 +42,63 @@ def docker_info(node: Node) -> Output:
     return text(*client, *_server(node))
 
 
+def _docker_answers(node: Node) -> bool:
+    """Whether no other engine needs to be asked."""
+    return node.engine.kind == "docker" and not node.engine.refusal
+
+
+def podman_info(node: Node) -> Output | None:
+    """`podman info --format json`; None where docker answers already."""
+    if _docker_answers(node):
+        return None
+    if node.engine.kind != "podman":
+        return not_installed("podman")
+    machine = node.shape.machine
+    host = {
+        "arch": "amd64",
+        "cgroupManager": "systemd",
+        "cgroupVersion": "v2",
+        "cpus": machine.cpus,
+        "distribution": {"codename": node.os.codename.split()[0].lower(), "distribution": "ubuntu"},
+        "hostname": host_name(node),
+        "kernel": node.os.kernel,
+        "memTotal": node.mem_total_kib * 1024,
+        "ociRuntime": {"name": "crun", "package": "crun_1.21", "path": "/usr/bin/crun"},
+        "os": "linux",
+        "rootlessNetworkCmd": "pasta",
+        "security": {"apparmorEnabled": True, "rootless": False, "seccompEnabled": True},
+    }
+    store = {"graphDriverName": "overlay", "graphRoot": "/var/lib/containers/storage"}
+    version = {"APIVersion": node.engine.version, "Version": node.engine.version, "OsArch": "linux/amd64"}
+    return text(json.dumps({"host": host, "store": store, "version": version}, indent=2))
+
+
+def containerd_version(node: Node) -> Output | None:
+    """`ctr version`; None where docker answers already."""
+    if _docker_answers(node):
+        return None
+    if node.engine.kind != "containerd":
+        return not_installed("ctr")
+    version = ("  Version:  " + node.engine.version, "  Revision: 1c4457e00facac03ce1d75f7b6777a7a851e5c41")
+    server = f"  UUID: {node.stream('containerd').getrandbits(128):032x}"
+    return text("Client:", *version, "  Go version: go1.24.9", "", "Server:", *version, server)
+
+
+def cdi_list(node: Node) -> Output | None:
+    """`nvidia-ctk cdi list`; None where docker answers already. It counts on its standard error."""
+    if _docker_answers(node):
+        return None
+    if node.container_toolkit is None:
+        return not_installed("nvidia-ctk")
+    names = []
+    if node.engine.cdi:
+        gpus = node.listed_gpus
+        names = [*map(str, range(len(gpus))), *(gpu.uuid for gpu in gpus), "all"]
+    said = f'time="2026-12-01T09:12:41Z" level=info msg="Found {len(names)} CDI devices"\n'
+    return text(*(f"nvidia.com/gpu={name}" for name in names), stderr=said)
+
+
 def _server(node: Node) -> tuple[str, ...]:
-    cores = node.shape.cores * 4  # two sockets, two threads to a core
     return (
         " Containers: 3",
         "  Running: 1",
@@ -73,11 +134,11 @@ def _server(node: Node) -> tuple[str, ...]:
         "  seccomp",
         "   Profile: builtin",
         "  cgroupns",
-        f" Kernel Version: {node.kernel}",
-        f" Operating System: {node.os_pretty}",
+        f" Kernel Version: {node.os.kernel}",
+        f" Operating System: {node.os.pretty}",
         " OSType: linux",
         " Architecture: x86_64",
-        f" CPUs: {cores}",
+        f" CPUs: {node.shape.machine.cpus}",
         f" Total Memory: {node.mem_total_kib / 2**30:.3f}TiB",
         f" Name: {host_name(node)}",
         f" ID: {node.stream('docker').getrandbits(128):032x}",
@@ -105,13 +166,19 @@ def toolkit_version(node: Node) -> Output:
     return text(f"NVIDIA Container Toolkit CLI version {node.container_toolkit}", f"commit: {commit:040x}")
 
 
-def gpus_inside(node: Node) -> Output:
-    """`nvidia-smi -L` inside a container."""
-    if node.engine.refusal:
-        return text(rc=125, stderr=f"docker: {node.engine.refusal.removeprefix('ERROR: ')}\n")
-    if "nvidia" not in node.engine.runtimes or node.container_toolkit is None:
+def gpus_inside(node: Node) -> Output | None:
+    """`nvidia-smi -L` inside a container; None where no engine was there that could have run one."""
+    engine = node.engine
+    if engine.kind == "containerd":
+        return None
+    if engine.refusal:
+        return text(rc=125, stderr=f"docker: {engine.refusal.removeprefix('ERROR: ')}\n")
+    if engine.kind == "podman" and not (engine.cdi and node.container_toolkit):
+        return text(rc=126, stderr=f"{_NO_CDI}\n")
+    if engine.kind == "docker" and ("nvidia" not in engine.runtimes or node.container_toolkit is None):
         return text(rc=125, stderr=f"{_NO_GPU_DRIVER}\n")
-    if node.driver.refusal:
+    if node.driver.refuses:
         why = "driver/library version mismatch" if node.driver.loaded else "driver not loaded"
         return text(rc=125, stderr=f"{_NO_START}: initialization error: nvml error: {why}\n")
-    return listing([gpu for gpu in node.listed_gpus if gpu.in_container])
+    inside = [gpu for gpu in node.listed_gpus if gpu.in_container]
+    return listing(inside) if inside else text("No devices were found", rc=6)

@@ -1,11 +1,12 @@
-"""`lspci -nnvvv` as root: every function with its links, its sticky error bits and its ACS."""
+"""`lspci` as root, in three forms: every function with its links, its sticky error bits and its ACS."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nodeready.simulate.outputs.output import Output
-from nodeready.simulate.pci import RATES, LinkState, PciDevice, devices
+from nodeready.simulate.pci import RATES, LinkState, PciDevice
+from nodeready.simulate.pci_tree import devices
 
 if TYPE_CHECKING:
     from nodeready.simulate.model import Node
@@ -30,22 +31,52 @@ _SEVERE = frozenset(_UNCORRECTABLE) - {"UnxCmplt", "UnsupReq", "ACSViol"}
 _ACS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 
 
-def render(node: Node) -> Output:
-    """The whole listing."""
-    blocks = ("\n".join(_block(device)) + "\n\n" for device in devices(node))
+def with_numbers(node: Node) -> Output:
+    """`lspci -nnvvv`."""
+    return _verbose(node, numbers=True)
+
+
+def verbose(node: Node) -> Output:
+    """`lspci -vvv`: names alone, numbers where pci.ids has no name."""
+    return _verbose(node, numbers=False)
+
+
+def listing(node: Node) -> Output:
+    """`lspci -nn`: one line for each function."""
+    return Output("".join(f"{_head(device, numbers=True)}\n" for device in devices(node)).encode())
+
+
+def _verbose(node: Node, *, numbers: bool) -> Output:
+    blocks = ("\n".join(_block(device, numbers=numbers)) + "\n\n" for device in devices(node))
     return Output("".join(blocks).encode())
 
 
-def _block(device: PciDevice) -> list[str]:
+def _head(device: PciDevice, *, numbers: bool) -> str:
+    kind = f"{device.kind} [{device.class_code}]" if numbers else device.kind
+    name = f"{device.vendor} {device.name}".strip()
     revision = "" if device.revision == "00" else f" (rev {device.revision})"
+    return f"{device.bus_id} {kind}: {_named(f'{name} [{device.ids}]', numbers=numbers)}{revision}"
+
+
+def _named(text: str, *, numbers: bool) -> str:
+    """A name with its ids, `NVIDIA Corporation Device [10de:2330]`, as it is shown without them too."""
+    if numbers:
+        return text
+    name, _, ids = text.removesuffix("]").rpartition(" [")
+    if name == "Device":
+        return f"Device {ids}"
+    return f"{name} {ids.partition(':')[2]}" if name.endswith(" Device") else name
+
+
+def _block(device: PciDevice, *, numbers: bool) -> list[str]:
     programming = f" (prog-if {device.programming})" if device.programming else ""
-    head = f"{device.bus_id} {device.kind} [{device.class_code}]: {device.vendor} {device.name} [{device.ids}]"
-    lines = [f"{head}{revision}{programming}"]
+    lines = [f"{_head(device, numbers=numbers)}{programming}"]
     if device.device_name and device.answers:
         lines.append(f"\tDeviceName: {device.device_name}")
     if not device.answers:
         lines.append("\t!!! Unknown header type 7f")
     else:
+        lines += [f"\tSubsystem: {_named(device.subsystem, numbers=numbers)}"] if device.subsystem else []
         lines += _header(device)
         lines += _power_management(device) if device.link else []
         lines += _express(device, device.link) if device.link else []
@@ -59,9 +90,7 @@ def _block(device: PciDevice) -> list[str]:
 
 
 def _header(device: PciDevice) -> list[str]:
-    lines = [f"\tSubsystem: {device.subsystem}"] if device.subsystem else []
-    if device.slot:
-        lines.append(f"\tPhysical Slot: {device.slot}")
+    lines = [f"\tPhysical Slot: {device.slot}"] if device.slot else []
     masked = "DisINTx+" if device.link else "DisINTx-"
     lines += [
         f"\tControl: I/O- Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR- FastB2B- {masked}",

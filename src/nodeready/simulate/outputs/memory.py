@@ -63,15 +63,16 @@ def meminfo(node: Node) -> Output:
 
 def dmidecode(node: Node) -> Output:
     """`dmidecode -t memory`: the array, then one block for each slot."""
-    largest = 256 * len(node.dimms)
+    guest = node.shape.virtual
+    largest = sum(dimm.size_gib for dimm in node.dimms) if guest else 256 * len(node.dimms)
     lines = [
         "# dmidecode 3.3",
         "Getting SMBIOS data from sysfs.",
-        "SMBIOS 3.3.0 present.",
+        "SMBIOS 3.0.0 present." if guest else "SMBIOS 3.3.0 present.",
         "",
         "Handle 0x1000, DMI type 16, 23 bytes",
         "Physical Memory Array",
-        "\tLocation: System Board Or Motherboard",
+        "\tLocation: Other" if guest else "\tLocation: System Board Or Motherboard",
         "\tUse: System Memory",
         "\tError Correction Type: Multi-bit ECC",
         f"\tMaximum Capacity: {largest // 1024} TB" if largest % 1024 == 0 else f"\tMaximum Capacity: {largest} GB",
@@ -80,22 +81,52 @@ def dmidecode(node: Node) -> Output:
         "",
     ]
     for number, dimm in enumerate(node.dimms):
+        filled = _virtual(dimm) if guest else _filled(dimm)
         lines += [
-            f"Handle 0x{0x1100 + number:04X}, DMI type 17, 92 bytes",
+            f"Handle 0x{0x1100 + number:04X}, DMI type 17, {40 if guest else 92} bytes",
             "Memory Device",
             "\tArray Handle: 0x1000",
             "\tError Information Handle: Not Provided",
-            *(_filled(dimm) if dimm.size_gib else _empty(dimm)),
+            *(filled if dimm.size_gib else _empty(dimm)),
             "",
         ]
     return text(*lines)
+
+
+def _virtual(dimm: Dimm) -> list[str]:
+    """A part of a guest's memory, which QEMU shows in pieces of at most 16 GiB."""
+    return [
+        "\tTotal Width: Unknown",
+        "\tData Width: Unknown",
+        f"\tSize: {_size(dimm)}",
+        "\tForm Factor: DIMM",
+        "\tSet: None",
+        f"\tLocator: {dimm.locator}",
+        "\tBank Locator: Not Specified",
+        "\tType: RAM",
+        "\tType Detail: Other",
+        "\tSpeed: Unknown",
+        "\tManufacturer: QEMU",
+        f"\tSerial Number: {dimm.serial}",
+        "\tAsset Tag: Not Specified",
+        "\tPart Number: Not Specified",
+        "\tRank: Unknown",
+        "\tConfigured Memory Speed: Unknown",
+        "\tMinimum Voltage: Unknown",
+        "\tMaximum Voltage: Unknown",
+        "\tConfigured Voltage: Unknown",
+    ]
+
+
+def _size(dimm: Dimm) -> str:
+    return dimm.printed or f"{dimm.size_gib} GB"
 
 
 def _filled(dimm: Dimm) -> list[str]:
     return [
         "\tTotal Width: 80 bits",
         "\tData Width: 64 bits",
-        f"\tSize: {dimm.size_gib} GB",
+        f"\tSize: {_size(dimm)}",
         "\tForm Factor: DIMM",
         "\tSet: 1",
         f"\tLocator: {dimm.locator}",

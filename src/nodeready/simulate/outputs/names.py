@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate.outputs import (
     containers,
+    host,
     kernel_log,
     lspci,
     memory,
+    network,
     nvidia_smi,
     nvidia_smi_q,
     software,
@@ -26,17 +28,27 @@ OUTPUTS: dict[str, Callable[[Node], Output | None]] = {
     "nvidia-smi_-q": nvidia_smi_q.text,
     "nvidia-smi_nvlink_-s": nvidia_smi.nvlink_status,
     "nvidia-smi_--query-gpu=pci.bus_id,compute_cap_--format=csv": nvidia_smi.compute_capabilities,
-    "lspci_-nnvvv": lspci.render,
+    "nvidia-smi_topo_-m": host.topology,
+    "lspci_-nnvvv": lspci.with_numbers,
     "dmesg": kernel_log.render,
+    "journalctl_-k_-b_--no-pager_-o_short-iso": kernel_log.asked_journal,
     "proc/meminfo": memory.meminfo,
+    "proc/modules": host.modules,
+    "lscpu_-J": host.lscpu,
     "dmidecode_-t_memory": memory.dmidecode,
     "etc/os-release": software.os_release,
     "proc/driver/nvidia/version": software.module_version,
     "nvcc_--version": software.nvcc,
     "docker_info": containers.docker_info,
+    "podman_info_--format_json": containers.podman_info,
+    "ctr_version": containers.containerd_version,
+    "nvidia-ctk_cdi_list": containers.cdi_list,
     "nvidia-ctk_--version": containers.toolkit_version,
     "nv-fabricmanager_--version": software.fabric_manager_version,
     "systemctl_is-active_nvidia-fabricmanager": software.fabric_manager_state,
+    "ibstat": network.ibstat,
+    "ip_-j_link": network.ip_link,
+    "sys/class/net-speed": network.speeds,
     "container-gpus": containers.gpus_inside,
     "torch": torch_probes.torch,
     "matmul": torch_probes.matmul,
@@ -48,6 +60,8 @@ def outputs(node: Node) -> dict[str, Output]:
     found = {}
     for name, render in OUTPUTS.items():
         output = render(node)
+        if output is not None and name in node.spoilers:
+            output = node.spoilers[name](output)
         if output is not None:
-            found[name] = node.spoilers[name](output) if name in node.spoilers else output
+            found[name] = output
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodeready.simulate.outputs.output import Output, text
+from nodeready.simulate.outputs.output import Output, not_installed, text
 
 if TYPE_CHECKING:
     from nodeready.simulate.model import Gpu, Node
@@ -16,9 +16,15 @@ NO_DRIVER = (
 ALL_INACTIVE = "NVML: Unable to retrieve NVLink information as all links are inActive"
 
 
-def refusal(node: Node) -> Output:
-    """What every command of nvidia-smi says where it cannot work."""
-    return Output(node.driver.refusal.encode(), node.driver.refusal_status)
+def refusal(node: Node) -> Output | None:
+    """What every command of nvidia-smi says where it cannot work; None where it can."""
+    if "nvidia-smi" in node.absent:
+        return not_installed("nvidia-smi")
+    if node.driver.refuses:
+        return Output(node.driver.refusal.encode(), node.driver.refusal_status)
+    if not node.listed_gpus:
+        return text("No devices were found", rc=6)
+    return None
 
 
 def listing(gpus: list[Gpu]) -> Output:
@@ -28,8 +34,9 @@ def listing(gpus: list[Gpu]) -> Output:
 
 def nvlink_status(node: Node) -> Output:
     """`nvidia-smi nvlink -s`."""
-    if node.driver.refusal:
-        return refusal(node)
+    refused = refusal(node)
+    if refused is not None:
+        return refused
     lines = []
     for index, gpu in enumerate(node.listed_gpus):
         lines.append(_head(index, gpu))
@@ -44,8 +51,9 @@ def nvlink_status(node: Node) -> Output:
 
 def compute_capabilities(node: Node) -> Output:
     """`nvidia-smi --query-gpu=pci.bus_id,compute_cap --format=csv`."""
-    if node.driver.refusal:
-        return refusal(node)
+    refused = refusal(node)
+    if refused is not None:
+        return refused
     rows = (f"0000{gpu.bus_id}".upper() + f", {_capability(gpu)}" for gpu in node.listed_gpus)
     return text("pci.bus_id, compute_cap", *rows)
 

@@ -20,8 +20,9 @@ _DOCUMENT_TYPES = ((580, 13), (535, 12), (0, 11))
 
 def xml(node: Node) -> Output:
     """`nvidia-smi -q -x`."""
-    if node.driver.refusal:
-        return refusal(node)
+    refused = refusal(node)
+    if refused is not None:
+        return refused
     lines = [
         '<?xml version="1.0" ?>',
         f'<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v{_by_branch(_DOCUMENT_TYPES, node)}.dtd">',
@@ -41,8 +42,9 @@ def xml(node: Node) -> Output:
 
 def text(node: Node) -> Output:
     """`nvidia-smi -q`."""
-    if node.driver.refusal:
-        return refusal(node)
+    refused = refusal(node)
+    if refused is not None:
+        return refused
     column = _by_branch(_COLUMNS, node)
 
     def head(label: str, value: object) -> str:

@@ -22,3 +22,8 @@ def text(*lines: str, rc: int = 0, stderr: str = "") -> Output:
 def not_installed(command: str) -> Output:
     """What the shell says where there is no such command."""
     return Output(b"", 127, f"{command}: command not found\n".encode())
+
+
+def no_such_file(path: str) -> Output:
+    """What `cat` says where there is no such file."""
+    return Output(b"", 1, f"cat: {path}: No such file or directory\n".encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodeready.simulate.outputs.smi_field import NOT_AVAILABLE, Field, group, leaf
+from nodeready.simulate.outputs.smi_field import NOT_AVAILABLE, Field, group, late_leaf, leaf
 
 if TYPE_CHECKING:
     from nodeready.simulate.model import EccCounts, Gpu
@@ -58,7 +58,7 @@ def ecc_fields(gpu: Gpu) -> tuple[Field, ...]:
             ),
             leaf("channel_repair_pending", "Channel Repair Pending", "No", since=580),
             leaf("tpc_repair_pending", "TPC Repair Pending", "No", since=580),
-            leaf("unrepairable_memory", "Unrepairable Memory", "No", since=590),
+            leaf("unrepairable_memory", "Unrepairable Memory", "No", since=580_173),
         ),
         group(
             "retired_pages",
@@ -83,7 +83,9 @@ def remapped_rows(gpu: Gpu) -> Field:
         "remapped_rows",
         "Remapped Rows",
         leaf("remapped_row_corr", "Correctable Error", remap.correctable),
+        *late_leaf("remapped_row_corr_inactive", 0),
         leaf("remapped_row_unc", "Uncorrectable Error", remap.uncorrectable),
+        *late_leaf("remapped_row_unc_inactive", 0),
         leaf("remapped_row_pending", "Pending", remap.pending),
         leaf("remapped_row_failure", "Remapping Failure Occurred", remap.failure),
         group(

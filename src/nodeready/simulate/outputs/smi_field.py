@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import is_
 
-LATEST = 9999
+LATEST = 999
 NOT_AVAILABLE = "N/A"
 DEPRECATED = "Requested functionality has been deprecated"
 
@@ -15,7 +16,7 @@ class Field:
 
     Without a `tag` it is not in the XML, without a `label` not in the text, where its children then
     take its place. `text` is the value where the text prints another; `deeper` indents the text. Only
-    driver branches from `since` to `until` print it.
+    drivers from `since` to `until` print it: a branch such as 580, or a build in it such as 580_173.
     """
 
     tag: str
@@ -40,18 +41,33 @@ def leaf(
     return Field(tag, label, str(value), text=text, deeper=deeper, since=since, until=until)
 
 
+def late_leaf(tag: str, value: object) -> tuple[Field, ...]:
+    """A field of the XML that builds of the summer of 2026 print, and branch 590, which ended before, does not."""
+    return (leaf(tag, "", value, since=580_173, until=589), leaf(tag, "", value, since=595))
+
+
 def group(tag: str, label: str, *children: Field, since: int = 0, until: int = LATEST) -> Field:
     """A field with fields below it."""
     return Field(tag, label, children=children, since=since, until=until)
 
 
-def of_branch(fields: tuple[Field, ...], major: int) -> tuple[Field, ...]:
-    """The fields that this driver branch prints."""
-    return tuple(
-        replace(field, children=of_branch(field.children, major)) if field.children else field
-        for field in fields
-        if field.since <= major <= field.until
-    )
+def of_release(fields: tuple[Field, ...], release: int) -> tuple[Field, ...]:
+    """The fields that a driver prints; 580178 is the release of 580.178.04."""
+    kept = []
+    for field in fields:
+        if _first(field.since) <= release <= _last(field.until):
+            below = of_release(field.children, release)
+            same = len(below) == len(field.children) and all(map(is_, below, field.children))
+            kept.append(field if same else replace(field, children=below))
+    return tuple(kept)
+
+
+def _first(since: int) -> int:
+    return since if since > LATEST else since * 1000
+
+
+def _last(until: int) -> int:
+    return until if until > LATEST else until * 1000 + 999
 
 
 def paths(fields: tuple[Field, ...], above: str = "") -> set[str]:

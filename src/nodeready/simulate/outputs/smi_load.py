@@ -52,7 +52,7 @@ def load_fields(gpu: Gpu) -> tuple[Field, ...]:
             "DRAM Encryption Mode",
             leaf("current_dram_encryption", "Current", NOT_AVAILABLE),
             leaf("pending_dram_encryption", "Pending", NOT_AVAILABLE),
-            since=580,
+            since=570,
         ),
         *ecc_fields(gpu),
         remapped_rows(gpu),
@@ -79,7 +79,7 @@ def _events(gpu: Gpu) -> tuple[Field, ...]:
     return (
         reasons("throttle", "Throttle", 0, 534),
         reasons("event", "Event", 535, LATEST),
-        group("clocks_event_reasons_counters", "Clocks Event Reasons Counters", *counters, since=580),
+        group("clocks_event_reasons_counters", "Clocks Event Reasons Counters", *counters, since=575),
     )
 
 
@@ -114,8 +114,8 @@ def _utilization(gpu: Gpu) -> tuple[Field, ...]:
         group(
             "utilization",
             "Utilization",
-            leaf("gpu_util", "Gpu", share, until=579),
-            leaf("gpu_util", "GPU", share, since=580),
+            leaf("gpu_util", "Gpu", share, until=569),
+            leaf("gpu_util", "GPU", share, since=570),
             leaf("memory_util", "Memory", share),
             leaf("encoder_util", "Encoder", share),
             leaf("decoder_util", "Decoder", share),
@@ -161,6 +161,7 @@ def _power(gpu: Gpu) -> tuple[Field, ...]:
     low, default, high = gpu.product.power
     limits = (gpu.power_limit, gpu.power_limit, default, low, high)
     draw = f"{gpu.power_draw:.2f} W"
+    state = (leaf("power_state", "", "P0", until=594), leaf("power_state", "", DEPRECATED, since=595))
     return (
         group(
             "power_readings",
@@ -178,38 +179,38 @@ def _power(gpu: Gpu) -> tuple[Field, ...]:
         group(
             "gpu_power_readings",
             "GPU Power Readings",
-            leaf("power_state", "", "P0"),
-            leaf("power_draw", "Power Draw", draw, until=579),
-            leaf("average_power_draw", "Average Power Draw", draw, since=580),
-            leaf("instant_power_draw", "Instantaneous Power Draw", f"{gpu.power_draw + 0.24:.2f} W", since=580),
+            *state,
+            leaf("power_draw", "Power Draw", draw, until=569),
+            leaf("average_power_draw", "Average Power Draw", draw, since=570),
+            leaf("instant_power_draw", "Instantaneous Power Draw", f"{gpu.power_draw + 0.24:.2f} W", since=570),
             *(leaf(tag, label, f"{watts:.2f} W") for (tag, label), watts in zip(_POWER_LIMITS, limits, strict=True)),
             since=535,
         ),
         group(
             "gpu_memory_power_readings",
             "GPU Memory Power Readings ",  # the blank is nvidia-smi's
-            leaf("power_draw", "Power Draw", NOT_AVAILABLE, until=579),
-            leaf("average_power_draw", "Average Power Draw", f"{gpu.memory_power_draw:.2f} W", since=580),
-            leaf("instant_power_draw", "Instantaneous Power Draw", NOT_AVAILABLE, since=580),
+            leaf("power_draw", "Power Draw", NOT_AVAILABLE, until=569),
+            leaf("average_power_draw", "Average Power Draw", f"{gpu.memory_power_draw:.2f} W", since=570),
+            leaf("instant_power_draw", "Instantaneous Power Draw", NOT_AVAILABLE, since=570),
             since=550,
         ),
         group(
             "module_power_readings",
             "Module Power Readings",
-            leaf("power_state", "", "P0"),
-            leaf("power_draw", "Power Draw", NOT_AVAILABLE, until=579),
-            leaf("average_power_draw", "Average Power Draw", NOT_AVAILABLE, since=580),
-            leaf("instant_power_draw", "Instantaneous Power Draw", NOT_AVAILABLE, since=580),
+            *state,
+            leaf("power_draw", "Power Draw", NOT_AVAILABLE, until=569),
+            leaf("average_power_draw", "Average Power Draw", NOT_AVAILABLE, since=570),
+            leaf("instant_power_draw", "Instantaneous Power Draw", NOT_AVAILABLE, since=570),
             *(leaf(tag, label, NOT_AVAILABLE) for tag, label in _POWER_LIMITS),
             since=535,
         ),
-        leaf("power_smoothing", "Power Smoothing", NOT_AVAILABLE, since=580),
+        leaf("power_smoothing", "Power Smoothing", NOT_AVAILABLE, since=570),
         group(
             "power_profiles",
             "Workload Power Profiles",
             leaf("power_profile_requested_profiles", "Requested Profiles", NOT_AVAILABLE),
             leaf("power_profile_enforced_profiles", "Enforced Profiles", NOT_AVAILABLE),
-            since=580,
+            since=570,
         ),
         leaf("edpp_multiplier", "EDPp Multiplier", "100.00%", since=590),
     )

@@ -9,8 +9,9 @@ from nodeready.simulate.outputs.smi_field import (
     NOT_AVAILABLE,
     Field,
     group,
+    late_leaf,
     leaf,
-    of_branch,
+    of_release,
     paths,
     with_every_value,
     with_values,
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from nodeready.simulate.model import Gpu, Node
 
 # what a driver knows of a GPU that answers nothing any more
+_NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 _KEPT = frozenset({"pci_bus", "pci_device", "pci_domain", "pci_bus_id", "minor_number"})
 
 
 def gpu_fields(node: Node, gpu: Gpu, minor: int) -> tuple[Field, ...]:
     """The fields of one GPU in the order of the document; `minor` is its device file's number."""
     fields = (
-        *_identity(gpu, minor),
+        *_identity(node, gpu, minor),
         *_firmware(node, gpu),
         _pci(gpu),
         *load_fields(gpu),
@@ -35,30 +37,30 @@ def gpu_fields(node: Node, gpu: Gpu, minor: int) -> tuple[Field, ...]:
         group("supported_clocks", "", *_supported_clocks(gpu)),
         Field("processes", "Processes", text="None"),
         Field("accounted_processes", ""),
-        group("capabilities", "Capabilities", leaf("egm", "EGM", "disabled"), since=580),
+        group("capabilities", "Capabilities", leaf("egm", "EGM", "disabled"), since=570),
     )
-    branch = of_branch(fields, node.driver.major)
+    printed = of_release(fields, node.driver.release)
     if gpu.every_value:
-        return with_every_value(branch, gpu.every_value, _KEPT)
+        return with_every_value(printed, gpu.every_value, _KEPT)
     if not gpu.printed:
-        return branch
-    absent = gpu.printed.keys() - paths(branch)
+        return printed
+    absent = gpu.printed.keys() - paths(printed)
     if absent:
         raise ValueError(f"nvidia-smi of driver {node.driver.library} prints no {', '.join(sorted(absent))}")
-    return with_values(branch, gpu.printed)
+    return with_values(printed, gpu.printed)
 
 
-def _identity(gpu: Gpu, minor: int) -> tuple[Field, ...]:
+def _identity(node: Node, gpu: Gpu, minor: int) -> tuple[Field, ...]:
     return (
         leaf("product_name", "Product Name", gpu.product.name),
         leaf("product_brand", "Product Brand", "NVIDIA"),
         leaf("product_architecture", "Product Architecture", gpu.product.architecture),
-        leaf("display_mode", "Display Mode", "Enabled", until=579),
-        leaf("display_mode", "Display Mode", DEPRECATED, since=580),
-        leaf("display_attached", "Display Attached", "Yes", since=580),
+        leaf("display_mode", "Display Mode", "Enabled", until=574),
+        leaf("display_mode", "Display Mode", DEPRECATED, since=575),
+        leaf("display_attached", "Display Attached", "Yes", since=575),
         leaf("display_active", "Display Active", "Disabled"),
         leaf("persistence_mode", "Persistence Mode", "Enabled"),
-        leaf("addressing_mode", "Addressing Mode", "HMM"),
+        leaf("addressing_mode", "Addressing Mode", "None" if node.shape.virtual else "HMM"),
         group(
             "mig_mode",
             "MIG Mode",
@@ -80,11 +82,11 @@ def _identity(gpu: Gpu, minor: int) -> tuple[Field, ...]:
         leaf("minor_number", "Minor Number", minor),
         leaf("vbios_version", "VBIOS Version", gpu.product.vbios),
         leaf("multigpu_board", "MultiGPU Board", "No"),
-        leaf("board_id", "Board ID", f"0x{int(gpu.bus_id[5:7], 16) << 8:x}"),
+        leaf("board_id", "Board ID", f"0x{int(gpu.bus_id[5:7], 16) << 8 | int(gpu.bus_id[8:10], 16):x}"),
         leaf("board_part_number", "Board Part Number", gpu.product.board_part),
         leaf("gpu_part_number", "GPU Part Number", gpu.product.gpu_part),
         leaf("gpu_fru_part_number", "FRU Part Number", NOT_AVAILABLE),
-        leaf("gpu_module_id", "Module ID", gpu.module_id, until=579),
+        leaf("gpu_module_id", "Module ID", gpu.module_id, until=569),
         group(
             "platformInfo",
             "Platform Info",
@@ -95,7 +97,7 @@ def _identity(gpu: Gpu, minor: int) -> tuple[Field, ...]:
             leaf("peer_type", "Peer Type", NOT_AVAILABLE),
             leaf("module_id", "Module Id", gpu.module_id),
             leaf("gpu_fabric_guid", "GPU Fabric GUID", NOT_AVAILABLE),
-            since=580,
+            since=570,
         ),
     )
 
@@ -103,7 +105,8 @@ def _identity(gpu: Gpu, minor: int) -> tuple[Field, ...]:
 def _firmware(node: Node, gpu: Gpu) -> tuple[Field, ...]:
     image, oem, ecc = gpu.product.inforom
     rng = node.stream("bbx", gpu.place)
-    virtualization = node.shape.virtualization
+    flushed = f"2026/11/30 {rng.randint(10, 23)}:48:27.{rng.randint(100, 999)}"
+    guest = node.shape.virtual
     return (
         group(
             "inforom_version",
@@ -116,12 +119,8 @@ def _firmware(node: Node, gpu: Gpu) -> tuple[Field, ...]:
         group(
             "inforom_bbx_flush",
             "Inforom BBX Object Flush",
-            leaf(
-                "latest_timestamp",
-                "Latest Timestamp",
-                f"2026/11/30 {rng.randint(10, 23)}:48:27.{rng.randint(100, 999)}",
-            ),
-            leaf("latest_duration", "Latest Duration", f"{rng.randint(88000, 98000)} us"),
+            leaf("latest_timestamp", "Latest Timestamp", NOT_AVAILABLE if guest else flushed),
+            leaf("latest_duration", "Latest Duration", NOT_AVAILABLE if guest else f"{rng.randint(88000, 98000)} us"),
         ),
         group(
             "gpu_operation_mode",
@@ -134,21 +133,34 @@ def _firmware(node: Node, gpu: Gpu) -> tuple[Field, ...]:
         group(
             "gpu_virtualization_mode",
             "GPU Virtualization Mode",
-            leaf("virtualization_mode", "Virtualization Mode", virtualization),
+            leaf("virtualization_mode", "Virtualization Mode", "Pass-Through" if guest else "None"),
             leaf("host_vgpu_mode", "Host VGPU Mode", NOT_AVAILABLE),
             leaf("vgpu_heterogeneous_mode", "vGPU Heterogeneous Mode", NOT_AVAILABLE, since=550),
         ),
-        group(
-            "gpu_reset_status",
-            "GPU Reset Status",
-            leaf("reset_required", "Reset Required", "No" if gpu.recovery_action == "None" else "Yes"),
-            leaf("drain_and_reset_recommended", "Drain and Reset Recommended", "No"),
-            since=525,
-            until=579,
-        ),
-        leaf("gpu_recovery_action", "GPU Recovery Action", gpu.recovery_action, since=580),
+        *_recovery(gpu),
         leaf("gsp_firmware_version", "GSP Firmware Version", node.driver.module, since=550),
         group("ibmnpu", "IBMNPU", leaf("relaxed_ordering_mode", "Relaxed Ordering Mode", NOT_AVAILABLE)),
+    )
+
+
+def _recovery(gpu: Gpu) -> tuple[Field, ...]:
+    """What the driver wants done: older branches have two fields for it, one branch has both forms."""
+
+    def status(required: str, drain: str, since: int, until: int) -> Field:
+        return group(
+            "gpu_reset_status",
+            "GPU Reset Status",
+            leaf("reset_required", "Reset Required", required),
+            leaf("drain_and_reset_recommended", "Drain and Reset Recommended", drain),
+            since=since,
+            until=until,
+        )
+
+    action = gpu.recovery_action
+    return (
+        status("Yes" if action == "Reset" else "No", "Yes" if "Drain" in action else "No", 525, 569),
+        status(DEPRECATED, DEPRECATED, 570, 579),
+        leaf("gpu_recovery_action", "GPU Recovery Action", action, since=570),
     )
 
 
@@ -196,28 +208,34 @@ def _pci(gpu: Gpu) -> Field:
         leaf("replay_rollover_counter", "Replay Number Rollovers", 0),
         leaf("tx_util", "Tx Throughput", f"{500 + gpu.place * 2} KB/s"),
         leaf("rx_util", "Rx Throughput", f"{410 + gpu.replays} KB/s"),
-        leaf("atomic_caps_outbound", "Atomic Caps Outbound", NOT_AVAILABLE, since=580),
+        leaf("atomic_caps_outbound", "Atomic Caps Outbound", NOT_AVAILABLE, since=560),
         leaf("atomic_caps_inbound", "Atomic Caps Inbound", NOT_AVAILABLE),
-        leaf("atomic_caps_outbound", "Atomic Caps Outbound", NOT_AVAILABLE, until=579),
+        leaf("atomic_caps_outbound", "Atomic Caps Outbound", NOT_AVAILABLE, until=559),
     )
 
 
 def _fabric(gpu: Gpu) -> tuple[Field, ...]:
-    health = (
-        ("summary", "Summary"),
-        ("bandwidth", "Bandwidth"),
+    routes = (
         ("route_recovery_in_progress", "Route Recovery in progress"),
         ("route_unhealthy", "Route Unhealthy"),
         ("access_timeout_recovery", "Access Timeout Recovery"),
-        ("incorrect_configuration", "Incorrect Configuration"),
     )
+    none = gpu.fabric_state == NOT_AVAILABLE
     return (
         leaf("state", "State", gpu.fabric_state),
         leaf("status", "Status", gpu.fabric_status),
-        leaf("cliqueId", "CliqueId", 0, since=550),
-        leaf("clusterUuid", "ClusterUUID", "00000000-0000-0000-0000-000000000000", since=550),
-        group("health", "Health", leaf("bandwidth", "Bandwidth", NOT_AVAILABLE), since=550, until=579),
-        group("health", "Health", *(leaf(tag, label, NOT_AVAILABLE) for tag, label in health), since=580),
+        leaf("cliqueId", "CliqueId", NOT_AVAILABLE if none else 0, since=550),
+        leaf("clusterUuid", "ClusterUUID", NOT_AVAILABLE if none else _NO_CLUSTER, since=550),
+        group(
+            "health",
+            "Health",
+            leaf("summary", "Summary", NOT_AVAILABLE, since=580),
+            leaf("bandwidth", "Bandwidth", NOT_AVAILABLE),
+            *(leaf(tag, label, NOT_AVAILABLE, since=570) for tag, label in routes),
+            leaf("incorrect_configuration", "Incorrect Configuration", NOT_AVAILABLE, since=580),
+            *late_leaf("partition_assigned", NOT_AVAILABLE),
+            since=550,
+        ),
     )
 
 

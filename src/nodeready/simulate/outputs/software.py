@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodeready.simulate.outputs.output import Output, not_installed, text
+from nodeready.simulate.outputs.output import Output, no_such_file, not_installed, text
 
 if TYPE_CHECKING:
     from nodeready.simulate.model import Node
@@ -12,18 +12,22 @@ if TYPE_CHECKING:
 # cuda_MAJOR.MINOR: the full version of nvcc, and when it was built
 _NVCC = {
     "11.5": ("11.5.119", "Thu_Nov_18_09:45:30_PST_2021", "30672275"),
+    "12.2": ("12.2.140", "Tue_Aug_15_22:02:13_PDT_2023", "33191640"),
+    "12.4": ("12.4.131", "Thu_Mar_28_02:18:24_PDT_2024", "34097967"),
+    "12.8": ("12.8.93", "Fri_Feb_21_20:23:50_PST_2025", "35583870"),
     "13.0": ("13.0.88", "Wed_Aug_20_01:58:59_PM_PDT_2025", "36424714"),
+    "13.2": ("13.2.51", "Mon_Mar_02_06:14:33_PM_PST_2026", "37668154"),
 }
 
 
 def os_release(node: Node) -> Output:
     """/etc/os-release of Ubuntu."""
-    pretty, codename = node.os_pretty, node.os_codename.split()[0].lower()
+    pretty, codename = node.os.pretty, node.os.codename.split()[0].lower()
     return text(
         f'PRETTY_NAME="{pretty}"',
         'NAME="Ubuntu"',
-        f'VERSION_ID="{node.os_version}"',
-        f'VERSION="{pretty.removeprefix("Ubuntu ")} ({node.os_codename})"',
+        f'VERSION_ID="{node.os.version}"',
+        f'VERSION="{pretty.removeprefix("Ubuntu ")} ({node.os.codename})"',
         f"VERSION_CODENAME={codename}",
         "ID=ubuntu",
         "ID_LIKE=debian",
@@ -32,13 +36,14 @@ def os_release(node: Node) -> Output:
         'BUG_REPORT_URL="https://bugs.launchpad.net/ubuntu/"',
         'PRIVACY_POLICY_URL="https://www.ubuntu.com/legal/terms-and-policies/privacy-policy"',
         f"UBUNTU_CODENAME={codename}",
+        *(["LOGO=ubuntu-logo"] if node.os.version >= "24" else []),
     )
 
 
-def module_version(node: Node) -> Output | None:
+def module_version(node: Node) -> Output:
     """/proc/driver/nvidia/version, which is there while the module is loaded."""
     if not node.driver.loaded:
-        return None
+        return no_such_file("/proc/driver/nvidia/version")
     return text(
         f"NVRM version: {module_name(node)}",
         "GCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04.2) ",
@@ -68,15 +73,15 @@ def nvcc(node: Node) -> Output:
     )
 
 
-def fabric_manager_version(node: Node) -> Output | None:
-    """`nv-fabricmanager --version`; None on a board without NVSwitch."""
-    if node.fabric_manager is None:
-        return None
+def fabric_manager_version(node: Node) -> Output:
+    """`nv-fabricmanager --version`, which nodes without NVSwitch do not have."""
+    if node.fabric_manager is None or node.fabric_manager.version is None:
+        return not_installed("nv-fabricmanager")
     return text(f"Fabric Manager version is : {node.fabric_manager.version}")
 
 
-def fabric_manager_state(node: Node) -> Output | None:
-    """`systemctl is-active nvidia-fabricmanager`; None on a board without NVSwitch."""
-    if node.fabric_manager is None:
-        return None
+def fabric_manager_state(node: Node) -> Output:
+    """`systemctl is-active nvidia-fabricmanager`; a unit that is not there is inactive too."""
+    if node.fabric_manager is None or node.fabric_manager.version is None:
+        return text("inactive", rc=node.os.inactive)
     return text(node.fabric_manager.state, rc=0 if node.fabric_manager.state == "active" else 3)

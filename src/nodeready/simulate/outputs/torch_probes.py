@@ -36,7 +36,7 @@ def torch(node: Node) -> Output:
         # torch tells none where CUDA does not start
         "arch_list": [] if refused or _too_old(node) else list(build.arch_list),
         "devices": devices,
-        "visible": None,
+        "visible": build.visible,
         "error": _CPU_BUILD if build.cuda is None else refused,
     }
     return _document(document)
@@ -68,11 +68,13 @@ def matmul(node: Node) -> Output:
 
 def cuda_error(node: Node) -> str | None:
     """Why CUDA does not start on this node; None where it does."""
-    if not node.driver.loaded:
+    if node.driver.cuda_refusal:
+        return node.driver.cuda_refusal
+    if not node.driver.loaded or not _usable(node):
         return "cuInit: error 100 (no CUDA-capable device is detected)"
     if node.driver.module != node.driver.library:
         return "cuInit: error 803 (system has unsupported display driver / cuda driver combination)"
-    if any(gpu.fabric_state == "In Progress" for gpu in _usable(node)):
+    if any(gpu.fabric_state in ("In Progress", "Not Started") for gpu in _usable(node)):
         return "cuInit: error 802 (system not yet initialized)"
     return None
 
@@ -83,7 +85,10 @@ def _document(document: dict[str, Any]) -> Output:
 
 def _usable(node: Node) -> list[Gpu]:
     """The GPUs that CUDA shows, in bus-id order; one in MIG mode without instances is not among them."""
-    return [gpu for gpu in node.listed_gpus if gpu.in_cuda and gpu.mig == "Disabled"]
+    shown = [gpu for gpu in node.listed_gpus if gpu.in_cuda and gpu.mig == "Disabled"]
+    if node.torch.visible is None:
+        return shown
+    return [shown[int(index)] for index in node.torch.visible.split(",")]
 
 
 def _bus_id(gpu: Gpu) -> str:

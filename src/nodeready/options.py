@@ -1,0 +1,71 @@
+"""The options that the gate adds to pytest, and those that it refuses."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--node-type": {"default": None, "metavar": "NAME", "help": "what the node should be: sxm, ..., or auto"},
+    "--tier": {
+        "default": "acceptance",
+        "metavar": "TIER",
+        "help": "quick (read-only, seconds) or acceptance (default)",
+    },
+    "--evidence": {
+        "default": "",
+        "metavar": "PATH",
+        "help": "judge a capture, a folder of raw outputs or one nvidia-smi document",
+    },
+    "--python": {
+        "default": sys.executable,
+        "metavar": "PATH",
+        "help": "the Python of the environment that runs jobs",
+    },
+    "--baseline": {"default": "", "metavar": "NAME@VERSION|FILE", "help": "another baseline of that node type"},
+    "--set": {
+        "action": "append",
+        "default": [],
+        "metavar": "KEY=VALUE",
+        "help": "replace a demand's required bound",
+    },
+    "--report-dir": {
+        "default": "reports",
+        "metavar": "DIR",
+        "help": "where run folders are made (default: reports)",
+    },
+    "--force": {"action": "store_true", "help": "put load on a node that is in use"},
+    "--report-only": {"action": "store_true", "help": "exit 0 whatever the acceptance"},
+    "--waivers": {"default": None, "metavar": "FILE", "help": "(a later version)"},
+    "--burn-in-duration": {"default": None, "metavar": "TIME", "help": "(a later version)"},
+}
+_LATER = {
+    "waivers": "--waivers does not exist yet: no finding can be waived in this version",
+    "burn_in_duration": "--burn-in-duration does not exist yet: this version has no tier burn-in",
+}
+
+
+def refusal(option: Callable[[str], Any], inipath: Path | None) -> str:
+    """Why a gate cannot be run with these options; empty where it can.
+
+    `option` gives an option's value, None where no plugin has it; `inipath` is where pytest took its own
+    configuration from.
+    """
+    for name, sentence in _LATER.items():
+        if option(name) is not None:
+            return sentence
+    hosts, evidence = option("hosts"), option("evidence")
+    if hosts and hosts != "local://":
+        return f"--hosts {hosts}: this version judges the machine under it (local://) or --evidence only"
+    if option("numprocesses"):
+        return "-n: the suite runs its own probes side by side; leave xdist out"
+    if evidence and inipath is not None and inipath.resolve().is_relative_to(Path(evidence).resolve()):
+        return (
+            f"pytest took {inipath} from the evidence for its own configuration: "
+            "write --evidence=PATH with an equals sign, or checks/ before the options"
+        )
+    return ""
