@@ -10,3 +10,4 @@ def test_torch_of_the_job_environment_uses_the_gpu(node, expect):
     expect("frameworks.torch", node.torch.version)
     expect("frameworks.torch/cuda", node.torch.cuda)
     expect("frameworks.torch/arch", node.torch.has_sm_90)
+    expect("frameworks.torch/devices", node.torch.works_on_every_gpu)

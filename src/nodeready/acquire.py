@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nodeready.evidence.live import LiveNode
 from nodeready.evidence.probe import Probe
 from nodeready.evidence.recording import Ended, Recording
+from nodeready.evidence.runner import run
 from nodeready.node import Node
 from nodeready.node.catalogue import CONTAINER_GPUS, MATMUL, TORCH, matmul_by, quick_probes, torch_by
 from nodeready.occupancy import occupants, squeue
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from nodeready.gate import Gate, Request
     from nodeready.plan import Plan
 
-LOAD_BUDGET = 780.0
+LOAD_BUDGET = 720.0
+CONTAINER_DEADLINE = 60.0
 SUDO = ("sudo", "-n")
 
 
@@ -34,7 +36,7 @@ def acquire(gate: Gate, keep: Callable[[Recording], None], announce: Callable[[s
         announce(line)
     probes = [*quick_probes(), *([squeue(host)] if plan.tier != "quick" else [])]
     node.record(probes)
-    if plan.tier == "quick":
+    if plan.tier == "quick" or not gate.load_wanted:
         return node.evidence(), ""
     judged = Node(node.evidence(), gate.terms)
     refusal, busy = _why_no_load(judged, request.force)
@@ -77,6 +79,9 @@ def _load(node: LiveNode, request: Request, plan: Plan, announce: Callable[[str]
     else:
         node.keep_not_run(CONTAINER_GPUS, container.reason)
     node.record([torch_by(request.python), *([container] if isinstance(container, Probe) else [])], budget=120.0)
+    ran = node.recordings[CONTAINER_GPUS.name]
+    if ran.ended in (Ended.TIMED_OUT, Ended.ABANDONED):
+        _end_container(ran.argv[0])
     torch = node.recordings[TORCH.name]
     if torch.ended is not Ended.EXITED or torch.rc != 0:
         node.keep_not_run(MATMUL, f"{request.python} cannot run torch; name one that can with --python")
@@ -88,25 +93,23 @@ def _load(node: LiveNode, request: Request, plan: Plan, announce: Callable[[str]
 
 def container_probe(image: str) -> Probe | Unknown:
     """How to run one container that lists its GPUs: an image that is there, or the host's own root."""
+    named = ("--rm", f"--name={_container_name()}", "--network=none")
     if image and shutil.which("docker"):
-        argv: tuple[str, ...] = (
-            "docker",
-            "run",
-            "--rm",
-            "--pull=never",
-            "--network=none",
-            "--gpus=all",
-            image,
-            "nvidia-smi",
-            "-L",
-        )
-        return replace(CONTAINER_GPUS, argv=argv, deadline=60.0)
+        argv = ("docker", "run", *named, "--pull=never", "--gpus=all", image, "nvidia-smi", "-L")
+        return replace(CONTAINER_GPUS, argv=argv, deadline=CONTAINER_DEADLINE)
     if shutil.which("podman"):
-        where = (image,) if image else ("--rootfs", "/:O")
-        argv = ("podman", "run", "--rm", "--pull=never", "--network=none", "--device=nvidia.com/gpu=all", *where)
-        if not image:
-            argv = tuple(a for a in argv if a != "--pull=never")
-        return replace(CONTAINER_GPUS, argv=(*argv, "nvidia-smi", "-L"), deadline=60.0)
+        where = ("--pull=never", image) if image else ("--rootfs", "/:O")
+        argv = ("podman", "run", *named, "--device=nvidia.com/gpu=all", *where, "nvidia-smi", "-L")
+        return replace(CONTAINER_GPUS, argv=argv, deadline=CONTAINER_DEADLINE)
     if shutil.which("docker"):
         return Unknown("no container was run: name an image that is on the node with --set container.image=NAME")
     return Unknown("no container was run: neither docker nor podman is on PATH")
+
+
+def _container_name() -> str:
+    return f"nodeready-{os.getpid()}"
+
+
+def _end_container(engine: str) -> None:
+    """A client that was ended leaves its container behind."""
+    run(Probe("container-end", (engine, "rm", "--force", _container_name()), deadline=10.0))

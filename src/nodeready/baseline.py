@@ -81,7 +81,7 @@ def load(node_type: str, which: str = "", settings: list[str] | None = None) -> 
         raise BaselineError(f"there is no node type {node_type!r}; known: {', '.join(node_types())}")
     path = _path_of(which, node_type)
     chain = _chain(path)
-    names = {_name_of(link) for link, _ in chain}
+    names = {link.parent.name for link, _ in chain if link.parent.parent == baselines_dir()}
     if node_type not in names:
         raise BaselineError(
             f"{path} extends {', '.join(sorted(names))}, not {node_type}: name a baseline of {node_type}"

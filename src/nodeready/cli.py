@@ -74,6 +74,13 @@ def _parser() -> _Parser:
         "--fault", action="append", default=[], metavar="NAME", help="with this fault (may be repeated)"
     )
     simulate.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for the gate: gpu.count")
+    simulate.add_argument(
+        "--as",
+        dest="form",
+        choices=("evidence", "commands"),
+        default="evidence",
+        help="evidence to judge (default), or commands to put first on PATH for a live run",
+    )
     simulate.add_argument("--seed", type=int, default=0, help="another node of the same kind")
     simulate.add_argument("--list-faults", action="store_true", help="list the faults and what each one must lead to")
     simulate.add_argument("--json", action="store_true", help="with --list-faults: as JSON")
@@ -91,6 +98,8 @@ def _judge(arguments: argparse.Namespace) -> int:
     from nodeready.check import load_checks
     from nodeready.gate import Gate, Request
 
+    if not arguments.evidence:
+        raise ValueError("the evidence is empty: name a capture, a folder or a document")
     gate = Gate.open(
         Request(
             node_type=arguments.node_type,
@@ -121,6 +130,7 @@ def _collect(arguments: argparse.Namespace) -> int:
     from nodeready.evidence.capture import pack_evidence
     from nodeready.evidence.live import LiveNode
     from nodeready.gate import utc
+    from nodeready.interrupt import interruptible
     from nodeready.node.catalogue import quick_probes
 
     host, started = socket.gethostname(), time.time()
@@ -130,7 +140,8 @@ def _collect(arguments: argparse.Namespace) -> int:
     for line in beyond_this_user(arguments.sudo):
         print(line)
     node = LiveNode(host, lambda _: None, SUDO if arguments.sudo else ())
-    node.record(quick_probes())
+    with interruptible():
+        node.record(quick_probes())
     evidence = node.evidence()
     pack_evidence(evidence, utc(started), target)
     silent = sorted(name for name, r in evidence.recordings.items() if not r.stdout)
@@ -160,6 +171,17 @@ def _simulate(arguments: argparse.Namespace) -> int:
         if not equals:
             raise ValueError(f"--set {text!r}: write KEY=VALUE, such as gpu.count=4")
         settings[key] = value
+    if arguments.form == "commands":
+        from nodeready.node.catalogue import PROBES
+
+        write.simulate_commands(
+            arguments.node_type, Path(arguments.out), PROBES, arguments.fault, settings, arguments.seed
+        )
+        first = Path(arguments.out).absolute()
+        print(
+            f"{arguments.out}: run `PATH={first}:$PATH pytest checks/ --node-type {arguments.node_type} --tier quick`"
+        )
+        return 0
     write.simulate(arguments.node_type, Path(arguments.out), arguments.fault, settings, arguments.seed)
     print(
         f"{arguments.out}: judge it with `pytest checks/ --node-type {arguments.node_type} --evidence {arguments.out}`"

@@ -47,10 +47,19 @@ class Judging:
         try:
             check.function(self.subject(subject), expect)
         except Unverified as error:
-            self.errors[check.id, subject] = f"an unknown reading was used as a value: {error}"
+            self.withdraw(expect, f"an unknown reading was used as a value: {error}")
         except Exception as error:  # noqa: BLE001 - kept as an error of this check; the others go on
-            self.errors[check.id, subject] = f"{type(error).__name__}: {error}"
+            self.withdraw(expect, f"{type(error).__name__}: {error}")
         return expect.verdict
+
+    def withdraw(self, expect: Expectation, error: str) -> None:
+        """A check that raised has judged nothing, whatever it recorded before; only its failures stay."""
+        self.errors[expect.check.id, expect.subject] = error
+        for at, finding in list(self.found.items()):
+            mine = (finding.check, finding.subject) == (expect.check.id, expect.subject)
+            if mine and finding.verdict is not Verdict.FAIL:
+                del self.found[at]
+        expect.findings = [finding for finding in expect.findings if finding.verdict is Verdict.FAIL]
 
     def run_all(self, checks: dict[str, Check]) -> None:
         """Call every planned check that exists on all its subjects."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,8 @@ def _operand(raw: Any, unit: str, operator: str) -> Any:
         return raw
     if unit:
         return _quantity(raw, unit)
+    if isinstance(raw, float) and not math.isfinite(raw):
+        raise BoundError(f"{raw!r} is no bound that a value could be held against")
     if operator in ("min", "max", "between") and (isinstance(raw, bool) or not isinstance(raw, int | float)):
         raise BoundError(f"{operator} takes a number here, got {raw!r}")
     if not isinstance(raw, int | float | str):
@@ -165,7 +168,8 @@ class Demand:
     """One key of a baseline for one node type.
 
     `required` missed is a fail, `recommended` missed an advisory. A reading above `plausible` is a
-    failed measurement. `absent` is the reason why the key does not apply to this node type.
+    failed measurement. `absent` is the reason why the key does not apply to this node type. `follows` is
+    the key whose required bound it takes over.
     """
 
     key: str
@@ -180,6 +184,7 @@ class Demand:
     why: str
     plausible: Quantity | None = None
     absent: str = ""
+    follows: str = ""
 
     @property
     def check(self) -> str:

@@ -56,7 +56,11 @@ class Request:
 
 @dataclass
 class Gate:
-    """A run that is being made. `busy` says who holds the node where nothing was run for that."""
+    """A run that is being made.
+
+    `busy` says who holds the node where nothing was run for that, `foreign_failure` names a test that is
+    no check and failed in the same run, `load_wanted` is false where no check that is to run needs load.
+    """
 
     request: Request
     plan: Plan
@@ -68,6 +72,8 @@ class Gate:
     evidence: Evidence | None = None
     busy: str = ""
     subset: bool = False
+    foreign_failure: str = ""
+    load_wanted: bool = True
     judging: Judging | None = field(default=None)
 
     @classmethod
@@ -95,12 +101,15 @@ class Gate:
             raise UsageError(str(error)) from None
         if not shutil.which(request.python):
             raise UsageError(f"--python {request.python}: there is no such program")
-        host = handed_in.host if handed_in else _safe(os.uname().nodename)
+        host = _safe(handed_in.host if handed_in else os.uname().nodename)
         return cls(request, Plan(baseline, request.tier), terms, handed_in, host, time.time())
 
     def make_folder(self) -> Path:
         """Create the run folder: REPORT_DIR/HOST/TIME, with a number appended where it is taken."""
         parent = Path(self.request.report_dir) / self.host
+        latest = parent / "latest"
+        if latest.is_dir() and not latest.is_symlink():
+            raise UsageError(f"{latest} is a folder, not the link to the newest run: move it away")
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self.started))
         for number in range(1, 1000):
             folder = parent / (stamp if number == 1 else f"{stamp}-{number}")
@@ -146,6 +155,7 @@ class Gate:
         if self.folder is None:
             raise RuntimeError("make_folder() comes first")
         link, beside = self.folder.parent / "latest", self.folder.parent / f".latest.{os.getpid()}"
+        beside.unlink(missing_ok=True)
         beside.symlink_to(self.folder.name)
         beside.replace(link)
 
@@ -174,8 +184,12 @@ def _unread(names: tuple[str, ...]) -> str:
 
 def terms_of(baseline: baselines.Baseline) -> Terms:
     """What the readings of a baseline's nodes are taken by; raises `BaselineError` for a setting that does not fit."""
+    power = baseline.demands["power.limit"]
+    may_be_lower = power.recommended is not None and power.required is not None
     return Terms(
         gpu_count=baseline.gpu_count,
+        power_rated=power.recommended.operand if may_be_lower and power.recommended else None,
+        power_least=power.required.operand if may_be_lower and power.required else None,
         port_rate=_data_rate(baseline, "network.port-rate"),
         link_speed=_data_rate(baseline, "nvlink.link-speed"),
         tables=baseline.tables,

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from nodeready.evidence.probe import Probe
 from nodeready.evidence.recording import Ended
-from nodeready.reading import Known, Reading, Unknown
+from nodeready.quantity import Quantity
+from nodeready.reading import Known, Reading, Unknown, first_of
 
 if TYPE_CHECKING:
     from nodeready.evidence.capture import Evidence
     from nodeready.node import Node
 
+IDLE_MEMORY = Quantity(2, "GiB")  # an idle GPU with persistence mode uses well below 1 GiB
 COMPUTE_TYPES = ("C", "C+G", "M+C")
 
 
@@ -24,17 +26,24 @@ def squeue(host: str) -> Probe:
 
 
 def occupants(node: Node) -> Reading[tuple[str, ...]]:
-    """Compute processes and scheduler jobs on the planned GPUs that are not ours, in words."""
+    """What uses the GPUs and is not ours, in words: processes, memory that no visible process owns, Slurm's jobs.
+
+    All GPUs that the driver lists count, since the load is put on all of them.
+    """
     found: list[str] = []
-    for gpu in node.gpus:
-        processes = gpu.smi("processes", volatile=True)
+    for bus_id in node.sources.listed_bus_ids():
+        processes = first_of(*node.sources.smi_fields(bus_id, "processes"), agree=False)
         if isinstance(processes, Unknown):
-            return Unknown(f"the processes on {node.label(gpu.subject)} are unknown: {processes.reason}")
-        found += [
-            f"process {pid} ({name}) on {gpu.subject}"
+            return Unknown(f"the processes on {bus_id} are unknown: {processes.reason}")
+        here = [
+            f"process {pid} ({name}) on {bus_id}"
             for pid, kind, name in processes.value
             if kind in COMPUTE_TYPES and pid not in _ours()
         ]
+        used = first_of(*node.sources.smi_fields(bus_id, "memory_used"), agree=False)
+        if not here and isinstance(used, Known) and used.value > IDLE_MEMORY:
+            here = [f"{used.value} of memory in use on {bus_id} by no process that can be seen from here"]
+        found += here
     jobs = _jobs(node.evidence)
     if isinstance(jobs, Unknown):
         return jobs

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "--node-type": {"default": None, "metavar": "NAME", "help": "what the node should be: sxm, ..., or auto"},
@@ -17,7 +17,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "quick (read-only, seconds) or acceptance (default)",
     },
     "--evidence": {
-        "default": "",
+        "default": None,
         "metavar": "PATH",
         "help": "judge a capture, a folder of raw outputs or one nvidia-smi document",
     },
@@ -43,6 +43,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--waivers": {"default": None, "metavar": "FILE", "help": "(a later version)"},
     "--burn-in-duration": {"default": None, "metavar": "TIME", "help": "(a later version)"},
 }
+_OF_TESTINFRA = ("connection", "sudo_user", "ssh_config", "ssh_identity_file", "ansible_inventory")
 _LATER = {
     "waivers": "--waivers does not exist yet: no finding can be waived in this version",
     "burn_in_duration": "--burn-in-duration does not exist yet: this version has no tier burn-in",
@@ -59,13 +60,28 @@ def refusal(option: Callable[[str], Any], inipath: Path | None) -> str:
         if option(name) is not None:
             return sentence
     hosts, evidence = option("hosts"), option("evidence")
+    if evidence == "":
+        return "--evidence is empty: name what to judge, or leave it out to judge this machine"
+    for name in _OF_TESTINFRA:
+        if option(name):
+            return f"--{name.replace('_', '-')} is for remote hosts, which this version does not judge yet"
     if hosts and hosts != "local://":
         return f"--hosts {hosts}: this version judges the machine under it (local://) or --evidence only"
     if option("numprocesses"):
         return "-n: the suite runs its own probes side by side; leave xdist out"
-    if evidence and inipath is not None and inipath.resolve().is_relative_to(Path(evidence).resolve()):
-        return (
-            f"pytest took {inipath} from the evidence for its own configuration: "
-            "write --evidence=PATH with an equals sign, or checks/ before the options"
-        )
-    return ""
+    return from_evidence(evidence, inipath, ())
+
+
+def from_evidence(evidence: str | None, inipath: Path | None, paths: Iterable[str]) -> str:
+    """Why pytest may not go on: it took its configuration, or what it is to run, from inside the evidence."""
+    if not evidence:
+        return ""
+    folder = Path(evidence).resolve()
+    taken = [inipath, *(Path(path.partition("::")[0]) for path in paths)]
+    inside = next((path for path in taken if path is not None and path.resolve().is_relative_to(folder)), None)
+    if inside is None:
+        return ""
+    return (
+        f"pytest took {inside} from the evidence for its own: "
+        "write --evidence=PATH with an equals sign, or checks/ before the options"
+    )

@@ -1,4 +1,4 @@
-"""Filling a run folder: results.json first, then its renderings, each whole or not at all."""
+"""Filling a run folder: the renderings, then results.json, each whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def write(gate: Gate, results: dict[str, Any], *, with_report: bool) -> None:
     if folder is None:
         raise RuntimeError("the run has no folder")
     gate.pack_capture()
-    write_beside(folder / "results.json", as_json(results).encode())
     seen = Seen.of(results)
     write_beside(folder / "certificate.html", certificate.render(seen).encode())
     write_beside(folder / "junit.xml", junit.render(seen).encode())
     write_beside(folder / "node.prom", prometheus.render(seen).encode())
     if with_report:
         write_beside(folder / "report.html", html_report.render(seen).encode())
+    write_beside(folder / "results.json", as_json(results).encode())  # last: a run without it is not finished
     gate.point_latest()
 
 

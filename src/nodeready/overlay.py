@@ -87,7 +87,10 @@ def _overlaid(parent: dict[str, Any], entry: dict[str, Any], where: str) -> dict
         raise BaselineError(
             f"{where} sets {', '.join(sorted(unknown))}; an overlay sets only {', '.join(sorted(_OVERLAID))}"
         )
-    if not entry.get("loosened_because"):
+    reason = entry.get("loosened_because")
+    if reason is not None and (not isinstance(reason, str) or not reason.strip()):
+        raise BaselineError(f"{where}: loosened_because = {reason!r} says nothing")
+    if reason is None:
         _refuse_loosening(parent, entry, where)
     child = {**parent, **entry}
     if "absent" in entry:
@@ -101,10 +104,20 @@ def _refuse_loosening(parent: dict[str, Any], entry: dict[str, Any], where: str)
     unit = parent.get("unit", "")
     if entry.get("measure") == "if-possible" and parent.get("measure") == "must":
         raise BaselineError(f"{where} need no longer be measured: say why in loosened_because")
-    if parent.get("required") and "required" in entry:
-        before, after = _bound(parent["required"], unit, where), _bound(entry["required"], unit, where)
-        if before and not (after and after.at_least_as_strict_as(before)):
-            raise BaselineError(f"{where} loosens required from {before} to {after}: say why in loosened_because")
+    if _reference(parent.get("required")) and "required" in entry:
+        raise BaselineError(
+            f"{where} follows {_reference(parent['required'])}: say in loosened_because why it no longer does"
+        )
+    for field in ("required", "recommended"):
+        if parent.get(field) and field in entry:
+            before, after = _bound(parent[field], unit, where), _bound(entry[field], unit, where)
+            if before and not (after and after.at_least_as_strict_as(before)):
+                raise BaselineError(f"{where} loosens {field} from {before} to {after}: say why in loosened_because")
+    for field in ("plausible", "peak"):
+        if parent.get(field) and entry.get(field) not in (None, parent[field]):
+            raise BaselineError(f"{where} moves {field} from {parent[field]}: say why in loosened_because")
+    if str(entry.get("absent", "")).strip() and "absent" not in parent and (parent.get("required") or parent.get("recommended")):
+        raise BaselineError(f"{where} drops a demand that its parent makes: say why in loosened_because too")
 
 
 def _bound(table: Any, unit: str, where: str) -> Bound | None:
@@ -175,4 +188,4 @@ def _following(demand: Demand, entry: dict[str, Any], demands: dict[str, Demand]
         return demand
     if key not in demands:
         raise BaselineError(f"[{demand.key!r}] follows {key}, which is no key")
-    return replace(demand, required=demands[key].required)
+    return replace(demand, required=demands[key].required, follows=key)

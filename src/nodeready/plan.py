@@ -63,16 +63,16 @@ class Plan:
         return tuple(o for o in self.obligations if (o.demand.key, o.subject) not in answered)
 
     def acceptance(self, findings: Iterable[Finding]) -> Acceptance:
-        """What the findings say of the node, by the plan."""
+        """What the findings say of the node, by the plan: what no check judged leaves it incomplete, must or not."""
         found = tuple(findings)
         verdicts = {f.verdict for f in found}
         unjudged = self.unjudged(found)
         if Verdict.FAIL in verdicts:
             return Acceptance.REJECTED
         unverified = [self.demands[f.key] for f in found if f.verdict is Verdict.UNVERIFIED]
-        if any(d.must for d in [*unverified, *(o.demand for o in unjudged)]):
+        if unjudged or any(demand.must for demand in unverified):
             return Acceptance.INCOMPLETE
-        if unverified or unjudged or Verdict.ADVISORY in verdicts:
+        if unverified or Verdict.ADVISORY in verdicts:
             return Acceptance.WITH_ADVISORIES
         return Acceptance.ACCEPTED
 

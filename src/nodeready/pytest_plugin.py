@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nodeready import options
+from nodeready.interrupt import interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -47,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     request = Request(
         node_type=option.node_type,
         tier=option.tier,
-        evidence=option.evidence,
+        evidence=option.evidence or "",
         baseline=option.baseline,
         settings=tuple(option.set),
         python=option.python,
@@ -66,9 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
     if hasattr(option, "htmlpath") and not option.htmlpath:
         option.htmlpath, option.self_contained_html = str(folder / "report.html"), True
-    if option.tbstyle == "auto":
+    if getattr(option, "tbstyle", "") == "auto":
         option.tbstyle = "no"  # the summary says it in an operator's words
-    if option.reportchars == "fE":
+    if getattr(option, "reportchars", "") == "fE":
         option.reportchars = ""
     run = GateRun(config, gate)
     config.stash[_RUN] = run
@@ -80,9 +81,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
     """An option that does not exist ends the run before its value is taken for a path and imported from."""
     if not any(arg.split("=")[0] == "--node-type" for arg in args):
         return
-    _, unknown = parser.parse_known_and_unknown_args(args, copy.copy(early_config.option))
+    known, unknown = parser.parse_known_and_unknown_args(args, copy.copy(early_config.option))
     if unknown:
         raise pytest.UsageError(f"unrecognized arguments: {' '.join(unknown)}")
+    refusal = options.from_evidence(known.evidence, early_config.inipath, known.file_or_dir)
+    if refusal:
+        raise pytest.UsageError(refusal)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -153,6 +157,7 @@ class GateRun:
         self.config, self.gate = config, gate
         self.judging: Judging | None = None
         self.results: dict[str, Any] | None = None
+        self.ran: set[tuple[str, str]] = set()
 
     def _say(self, text: str) -> None:
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
@@ -163,7 +168,13 @@ class GateRun:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Get the evidence before the first check; a busy node runs nothing."""
-        self.judging = self.gate.gather(self._say)
+        if session.testsfailed and not session.config.option.continue_on_collection_errors:
+            return (yield)  # pytest ends here: nothing is asked of the node for a run that judges nothing
+        selected = {check.id for item in session.items if (check := _check(getattr(item, "function", None)))}
+        tiers = self.gate.plan.by_check
+        self.gate.load_wanted = any(d.tier != "quick" for check_id in selected for d in tiers.get(check_id, ()))
+        with interruptible():
+            self.judging = self.gate.gather(self._say)
         if self.gate.busy:
             session.items.clear()
         return (yield)
@@ -177,14 +188,19 @@ class GateRun:
         expectation = item.stash.get(_EXPECT, None)
         if expectation is None or call.when != "call":
             return report
+        if report.failed and self.judging is not None and call.excinfo is not None:
+            self.judging.withdraw(expectation, call.excinfo.exconly())
+        self.ran.add((expectation.check.id, expectation.subject))
         report.user_properties.append(("nodeready", _rows(expectation)))
-        if report.failed:
-            key = (expectation.check.id, expectation.subject)
-            if self.judging is not None and call.excinfo is not None:
-                self.judging.errors[key] = call.excinfo.exconly()
-            return report
-        _set_outcome(report, expectation)
+        report.nodeready_check = True  # type: ignore[attr-defined]
+        if not report.failed:
+            _set_outcome(report, expectation)
         return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test that is no check and fails is not explained away by findings that pass."""
+        if report.failed and not getattr(report, "nodeready_check", False):
+            self.gate.foreign_failure = self.gate.foreign_failure or report.nodeid
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """ADVISORY and UNVERIFIED in pytest's own counts."""
@@ -198,7 +214,7 @@ class GateRun:
         yield
         if self.judging is None:
             return
-        self.gate.subset = self._is_subset(session)
+        self.gate.subset = self._is_subset()
         outer = 0 if self.gate.busy else int(session.exitstatus)
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR  # what it stays if the lines below raise
         try:
@@ -213,14 +229,9 @@ class GateRun:
     def _html_is_ours(self) -> bool:
         return self.gate.folder is not None and (self.gate.folder / "report.html").is_file()
 
-    def _is_subset(self, session: pytest.Session) -> bool:
-        ran = {
-            (check.id, item.callspec.params[check.per])
-            for item in session.items
-            if isinstance(item, pytest.Function) and (check := _check(item.function)) is not None
-        }
-        plan = self.gate.plan
-        return not self.gate.busy and any((o.demand.check, o.subject) not in ran for o in plan.obligations)
+    def _is_subset(self) -> bool:
+        planned = {(o.demand.check, o.subject) for o in self.gate.plan.obligations}
+        return not self.gate.busy and bool(planned - self.ran)
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
@@ -259,7 +270,7 @@ class GateRun:
         """The row of one check on one subject."""
         from nodeready.render import html_report
 
-        rows: Any = dict(report.user_properties).get("nodeready")
+        rows: Any = dict(getattr(report, "user_properties", ())).get("nodeready")
         if rows:
             cells[1:] = html_report.table_cells(rows)[1:]
 

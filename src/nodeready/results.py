@@ -45,6 +45,7 @@ def build(gate: Gate, judging: Judging, outer_status: int = 0) -> dict[str, Any]
         "coverage": plan.coverage(findings),
         "subset": gate.subset,
         "report_only": gate.request.report_only,
+        "foreign_failure": gate.foreign_failure or None,
         "busy": gate.busy or None,
         "node": judging.node.identity(),
         "evidence": {"kind": evidence.kind, "path": evidence.path or None, "taken": evidence.taken or None},
@@ -58,7 +59,9 @@ def _exit_status(gate: Gate, accepted: int, outer: int) -> int:
         return outer
     if gate.request.report_only:
         return 0
-    return BUSY if gate.busy else accepted
+    if gate.busy:
+        return BUSY
+    return outer if gate.foreign_failure and accepted == 0 else accepted
 
 
 def unjudged_row(judging: Judging, demand: Demand, subject: str) -> dict[str, Any]:

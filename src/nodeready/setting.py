@@ -26,6 +26,8 @@ def with_setting(base: Baseline, text: str) -> Baseline:
     if key not in base.demands:
         raise BaselineError(f"--set {key}: no such key; {near(key, {**base.demands, **base.settings})}")
     demand = base.demands[key]
+    if demand.follows:
+        raise BaselineError(f"--set {key}: it follows {demand.follows}; set that")
     if demand.required is None:
         reason = f"is absent ({demand.absent})" if demand.absent else "has no required bound"
         raise BaselineError(f"--set {key}: in {base.name}@{base.version} it {reason}, so there is nothing to replace")
@@ -36,7 +38,7 @@ def with_setting(base: Baseline, text: str) -> Baseline:
     if key == "gpu.count" and not 1 <= bound.operand <= MOST_GPUS:
         raise BaselineError(f"--set {text}: a node has 1 to {MOST_GPUS} GPUs")
     demands = {
-        other: replace(entry, required=bound) if entry.required is demand.required else entry
+        other: replace(entry, required=bound) if key in (other, entry.follows) else entry
         for other, entry in base.demands.items()
     }
     return replace(base, demands=demands, overrides=overrides)

@@ -49,10 +49,38 @@ def test_a_child_that_ignores_term_is_killed_and_what_it_said_is_kept():
     assert "0.5 s" in r.reason
 
 
-def test_a_grandchild_that_holds_the_pipe_is_not_waited_for():
-    r = run(bash("sleep 60 & echo done"), deadline=20)
-    assert (r.ended, r.rc, r.stdout) == (Ended.EXITED, 0, b"done\n")
+@pytest.mark.parametrize("left", ["sleep 60 &", "sleep 60 >&2 &", "setsid sleep 7 &"])
+def test_a_process_left_behind_that_holds_the_output_makes_it_cut(left):
+    """What it would still have written is not known; it is not waited for."""
+    r = run(bash(f"{left} echo done"), deadline=20)
+    assert (r.ended, r.rc, r.stdout, r.truncated) == (Ended.EXITED, 0, b"done\n", True)
+    assert r.reason == "a process that it left behind still held its output"
     assert r.duration < 10
+
+
+def test_a_process_left_behind_that_ends_soon_cuts_nothing(monkeypatch):
+    monkeypatch.setattr(runner, "DRAIN", 5.0)
+    r = run(bash("(sleep 0.02; echo late) & echo done"), deadline=20)
+    assert (r.rc, r.stdout, r.truncated, r.reason) == (0, b"done\nlate\n", False, "")
+
+
+def test_a_process_left_behind_that_closed_its_pipes_is_ended_too(tmp_path):
+    note = tmp_path / "pid"
+    r = run(bash(f"(trap '' TERM HUP; exec sleep 60) >/dev/null 2>&1 & echo $! > {note}; echo done"), deadline=20)
+    assert (r.ended, r.rc, r.stdout, r.truncated) == (Ended.EXITED, 0, b"done\n", False)
+    assert _gone(int(note.read_text()))
+
+
+def test_where_the_caller_is_not_told_of_its_children_no_exit_status_is_made_up():
+    import signal
+
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        r = run(bash("echo out; exit 3"))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert (r.ended, r.rc, r.stdout) == (Ended.EXITED, None, b"out\n")
+    assert "SIGCHLD" in r.reason
 
 
 def test_a_grandchild_that_ignores_term_and_holds_the_pipe(tmp_path):
@@ -155,6 +183,32 @@ def test_independent_probes_run_at_once(tmp_path):
         bash(wait.format(a, b), name="one", deadline=10), bash(wait.format(b, a), name="two", deadline=10)
     )
     assert {r.stdout for r in recordings.values()} == {b"met\n"}
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM"])
+def test_a_second_interrupt_does_not_cut_the_ending_of_the_probes_short(tmp_path, name):
+    """The probe itself sends both, the second while it is being ended: so none can come later."""
+    import signal
+
+    note = tmp_path / "pid"
+    probe = bash(
+        f"trap '' TERM; echo $$ > {note}; kill -{name} $PPID; sleep 0.2; kill -INT $PPID; echo sent; sleep 60",
+        deadline=50,
+    )
+    kept = []
+    term = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            LiveNode("host", kept.append).record([probe, bash("sleep 60", name="other", deadline=50)])
+        assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
+    finally:
+        signal.signal(signal.SIGTERM, term)
+    assert not Path(f"/proc/{int(note.read_text())}").exists()
+    assert time.monotonic() - begin < 10
+    assert {r.name: r.ended for r in kept} == {"odd": Ended.TIMED_OUT, "other": Ended.TIMED_OUT}
+    assert next(r.stdout for r in kept if r.name == "odd") == b"sent\n"
 
 
 @pytest.mark.parametrize("prefix", [(), ("env", "-i", "PATH=/usr/bin:/bin")])

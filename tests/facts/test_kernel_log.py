@@ -1,3 +1,4 @@
+import doctest
 import os
 import time
 from pathlib import Path
@@ -6,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodeready.facts import kernel_log
 from nodeready.facts.kernel_log import DMESG, JOURNAL, UNKNOWN_BUS, KernelLog, parse
 from nodeready.reading import Unknown
 
@@ -32,6 +34,10 @@ def log(*lines):
     found = parse("".join(f"{line}\n" for line in lines).encode())
     assert isinstance(found, KernelLog)
     return found
+
+
+def test_the_example_in_the_docstring_holds():
+    assert doctest.testmod(kernel_log) == (0, 2)
 
 
 def test_the_journal_stands_in_for_dmesg():
@@ -66,11 +72,123 @@ def test_the_bus_id_of_an_xid_is_normal_or_none(where, bus_id):
 
 
 @pytest.mark.parametrize(
-    "line", ["NVRM: Xid : 32, pid=1", "NVRM: Xid (PCI:0000:66:00): abc", "NVRM: Xid (PCI:0000:66:00): " + "9" * 5000]
+    "line",
+    [
+        "NVRM: Xid : 32, pid=1",
+        "NVRM: Xid (PCI:0000:66:00): abc",
+        "NVRM: Xid (PCI:0000:66:00): " + "9" * 5000,
+        "NVRM: Xid (PCI:0000:66:00): 79abc, pid=1",
+        "NVRM: Xid (PCI:0000:66:00): 7 9, pid=1",
+        "NVRM: Xid (PCI:0000:66:00): 7.9, pid=1",
+        "NVRM: Xid (PCI:0000:66:00): 0x4f, pid=1",
+        "NVRM: Xid (PCI:0000:66:00):",
+        "NVRM: Xid (PCI:0000:66",
+        "nvrm:xid",
+    ],
 )
 def test_an_xid_whose_code_cannot_be_read_is_not_lost(line):
     (xid,) = log(line).xids
     assert (xid.code, xid.line) == (0, line)
+
+
+def test_an_xid_whose_code_cannot_be_read_still_names_its_gpu():
+    (xid,) = log("NVRM: Xid (PCI:0000:66:00): abc").xids
+    assert (xid.code, xid.bus_id) == (0, "0000:66:00.0")
+
+
+@pytest.mark.parametrize("start", ["NVRM: Xid", "NVRM:Xid", "NVRM:  Xid", "NVRM : Xid", "nvrm: xid", "NVRM:\tXID"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        " (PCI:0000:9b:00): 79, pid=1",
+        " (PCI:0000:9b:00):79, pid=1",
+        " (PCI:0000:9b:00): 79,pid=1",
+        " (PCI:0000:9b:00): 79 , pid=1",
+        " (PCI:0000:9b:00): 79; pid=1",
+        " (PCI:0000:9b:00):  79 pid=1",
+        "(PCI:0000:9b:00) : 79: pid=1",
+        " (PCI:0000:9b:00): 079, pid=1",
+    ],
+)
+def test_an_xid_spelled_otherwise_is_the_same_xid(start, rest):
+    (xid,) = log(f"[ 1.0] {start}{rest}").xids
+    assert (xid.code, xid.bus_id, xid.text) == (79, "0000:9b:00.0", "pid=1")
+
+
+@pytest.mark.parametrize("end", ["", " ", "   ", ",", ";", " ;", ".", "\t", "\r"])
+def test_a_line_that_ends_with_the_code_holds_it(end):
+    assert [(x.code, x.text) for x in log(f"NVRM: Xid (PCI:0000:9b:00): 79{end}").xids] == [(79, "")]
+    assert [s.code for s in log(f"nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034{end}").sxids] == [20034]
+
+
+def test_every_message_of_a_line_counts():
+    first = "[ 1.0] NVRM: Xid (PCI:0000:9b:00): 31, pid=1, MMU Fault"
+    line = f"{first}[ 2.0] NVRM: Xid (PCI:0000:a1:00): 79, pid=2 NVRM:Xid (PCI:0000:1b:00): 95,"
+    found = log(line)
+    assert [(x.code, x.bus_id, x.line) for x in found.xids] == [
+        (31, "0000:9b:00.0", line),
+        (79, "0000:a1:00.0", line),
+        (95, "0000:1b:00.0", line),
+    ]
+    line = "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 1"
+    line += " nvidia-nvswitch1: SXid (PCI:0000:c2:00.0): 20034, Fatal, Link 2 NVRM: Xid (PCI:0000:9b:00): 74, x"
+    found = log(line)
+    assert [(s.code, s.bus_id, s.fatal) for s in found.sxids] == [
+        (12028, "0000:c1:00.0", False),
+        (20034, "0000:c2:00.0", True),
+    ]
+    assert [x.code for x in found.xids] == [74]
+
+
+@pytest.mark.parametrize(
+    ("line", "codes"),
+    [
+        ('audit: comm="NVRM: Xid (PCI:0000:9b:00): 79, x" exe="/x"', []),
+        ('audit: exe="/x" comm="NVRM: Xid (PCI:0000:9b:00): 79"', []),
+        ('audit: exe="/x" msg=NVRM: Xid (PCI:0000:9b:00): 79, x', [79]),
+        ('audit: comm="NVRM: Xid (PCI:0000:9b:00): 31" NVRM: Xid (PCI:0000:9b:00): 79, x', [79]),
+        ("[ 9.0] systemd: Can't open PID file [ 1843.3] NVRM: Xid (PCI:0000:9b:00): 79, x", [79]),
+        ("audit: msg='NVRM: Xid (PCI:0000:9b:00): 79, x'", [79]),
+    ],
+)
+def test_only_a_double_quoted_string_hides_an_error(line, codes):
+    assert [xid.code for xid in log(line, *HEALTHY.splitlines()).xids] == codes
+    switch = line.replace("NVRM: Xid", "nvidia-nvswitch0: SXid")
+    assert [sxid.code for sxid in log(switch, *HEALTHY.splitlines()).sxids] == codes
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.161.07",
+        "NVRM: GPU 0000:1b:00.0: RmInitAdapter failed! (0x22:0x56:762)",
+        "nvidia: module license 'NVIDIA' taints kernel.",
+        "nvidia: loading out-of-tree module taints kernel.",
+        "nvidia-nvlink: Nvlink Core is being initialized, major device number 511",
+        "nvidia-modeset: Loading NVIDIA Kernel Mode Setting Driver for UNIX platforms  535.161.07",
+        "nvidia-nvswitch2: open (major=510)",
+        "nvidia 0000:1b:00.0: enabling device (0140 -> 0142)",
+    ],
+)
+def test_a_line_of_the_driver_shows_it_at_work(prefix, said):
+    assert log(*HEALTHY.splitlines(), f"{prefix}{said}", *QUIET.splitlines()).driver_seen
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "systemd[1]: Started NVIDIA Persistence Daemon.",
+        "systemd[1]: nvidia-persistenced.service: Failed with result 'exit-code'.",
+        'audit: type=1400 audit(1796022530.114:2): apparmor="STATUS" name="nvidia_modprobe"',
+        'audit: comm="NVRM: Xid" exe="/x"',
+        "pci 0000:1b:00.0: [10de:2330] type 00 class 0x030200",
+        "usb 1-1: Product: nvidia",
+        "Command line: modprobe.blacklist=nvidia-modeset nouveau.modeset=0",
+    ],
+)
+def test_a_line_that_only_names_the_driver_does_not(said):
+    assert not log(*HEALTHY.splitlines(), f"[ 9.0] {said}").driver_seen
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
@@ -112,11 +230,16 @@ def test_an_sxid_whose_code_cannot_be_read_is_not_lost():
             "NVRM: The NVIDIA GPU 0000:18:00.0 (PCI ID: 10de:2330) installed in this",
             "NVRM: system has fallen off the bus and is not responding to commands.",
         ],
+        ["[ 1.0] NVRM: Xid (PCI:0000:9b:00): 31, pid=1 [ 1.1] nvrm: GPU 0000:18:00.0: GPU has Fallen off the bus."],
         [r"3,39,2067,-;NVRM: The NVIDIA GPU 0000:18:00.0\x0aNVRM: (PCI ID: 10de:2330)\x0aNVRM: has fallen off the bus"],
     ],
 )
 def test_a_gpu_that_fell_off_the_bus_is_named(lines):
     assert log(*lines).fallen_off == ("0000:18:00.0",)
+
+
+def test_a_lost_gpu_of_an_xid_is_not_lost_twice():
+    assert log("NVRM:Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus.").fallen_off == ()
 
 
 def test_a_lost_gpu_whose_name_is_not_in_the_log_is_not_lost_again():
@@ -153,7 +276,7 @@ def test_nothing_is_deduplicated():
 def test_a_quiet_log_is_known():
     found = parse(HEALTHY.encode())
     assert (found.xids, found.sxids, found.fallen_off, found.reset_required) == ((), (), (), False)
-    assert (found.cut, found.starts_at_boot, found.line_count) == (False, True, 3)
+    assert (found.cut, found.starts_at_boot, found.line_count, found.driver_seen) == (False, True, 3, False)
 
 
 def test_the_last_line_without_its_newline_is_left_out_and_said_to_be():
@@ -205,6 +328,7 @@ def test_every_real_log_is_read():
     assert seen["21"].reset_required
     assert [x.code for x in seen["23"].xids] == [144, 149, 149, 149, 145, 94]
     assert not any(found.starts_at_boot for found in seen.values())
+    assert {number for number, found in seen.items() if found.driver_seen} >= {"01", "03", "05", "11", "17", "19"}
 
 
 def test_other_real_files_are_no_kernel_log():
@@ -248,11 +372,14 @@ def test_garbage_never_raises(noise, at):
 @pytest.mark.parametrize(
     "line",
     [
-        b"NVRM: Xid (" * 300_000,
-        b"NVRM: GPU " * 300_000,
-        b"SXid (PCI:" * 300_000,
+        b"NVRM: Xid (" * 100_000,
+        b"NVRM: GPU " * 100_000,
+        b"SXid (PCI:" * 100_000,
         b" " * 4_000_000 + b"NVRM",
-        b"NVRM: Xid (a): 1, " * 200_000,
+        b"NVRM: Xid (a): 1, " * 60_000,
+        b"NVRM: Xid (a)" + b" " * 2_000_000,
+        b"NVRM: Xid (a): 1" + b" " * 2_000_000 + b"2",
+        b'nvidia-nvlink "' * 60_000,
     ],
 )
 def test_lines_of_megabytes_take_linear_time(line):

@@ -40,6 +40,7 @@ def entry(**changes):
 
 def document(*entries, **changes):
     head = {"probe": "matmul", "schema": 1, "torch": "2.7.0+cu126", "cublas": "12.6.4", "error": None}
+    head["inputs"] = "normal, seeded"
     return json.dumps({**head, "results": list(entries), **changes}).encode()
 
 
@@ -48,7 +49,7 @@ def only(**changes):
     return result
 
 
-@pytest.mark.parametrize(("module", "examples"), [(matmul, 4), (probe_document, 4)])
+@pytest.mark.parametrize(("module", "examples"), [(matmul, 4), (probe_document, 5)])
 def test_the_examples_in_the_docstrings_hold(module, examples):
     assert doctest.testmod(module) == (0, examples)
 
@@ -63,12 +64,32 @@ def test_a_healthy_result_is_known_throughout():
     assert (result.cv.value, result.verified.value, result.iterations.value, result.error) == (0.004, True, 3360, "")
     assert result.clock.value == Quantity(1710, "MHz")
     assert result.events.value == {0x4: 1.0, 0x20: 0.02}
+    assert result.uuid.value == "GPU-1"
+    assert found.unplaced_wrong == 0
 
 
 def test_a_wrong_product_is_known_to_be_wrong_and_keeps_its_numbers():
     result = only(verified=False)
     assert result.verified.value is False
     assert result.tflops.value == Quantity(736.2, "TFLOPS")
+
+
+def test_a_wrong_product_of_an_unplaced_gpu_is_not_lost():
+    nowhere = entry(device="cuda:3", bus_id=None)
+    wrong = [{**nowhere, "verified": False}, {**nowhere, "size": None, "verified": False}, {"verified": False}]
+    assert parse(document(entry(), nowhere, *wrong, None)).unplaced_wrong == 3
+    assert parse(document(entry(verified=False), nowhere, {**nowhere, "verified": 0})).unplaced_wrong == 0
+    # where it stands, but not of which product
+    assert parse(document(entry(verified=False, size=None))).unplaced_wrong == 1
+
+
+@pytest.mark.parametrize("uuid", [None, "", 7])
+def test_an_entry_without_a_uuid_has_none(uuid):
+    assert only(uuid=uuid).uuid.reason.startswith("uuid reads ")
+
+
+def test_an_entry_with_an_error_keeps_its_uuid():
+    assert only(error="hung").uuid.value == "GPU-1"
 
 
 def test_a_device_without_a_bus_id_goes_by_its_name():
@@ -94,6 +115,29 @@ def test_what_is_no_number_is_unknown_and_says_what_it_read(field, bad):
     reading = getattr(result, field)
     assert isinstance(reading, Unknown)
     assert reading.reason.startswith(f"{field} reads {json.dumps(bad)}")
+
+
+@pytest.mark.parametrize("field", ["p5", "cv", "iterations"])
+@pytest.mark.parametrize("bad", [None, -1, "3360", float("nan")])
+def test_a_rate_is_unknown_where_what_stands_behind_it_is(field, bad):
+    result = only(**{field: bad})
+    assert result.tflops.reason == result.p5.reason == getattr(result, field).reason
+
+
+@pytest.mark.parametrize("cv", [0.5, 0.62, 40])
+def test_a_rate_that_was_not_steady_is_unknown(cv):
+    result = only(cv=cv)
+    assert result.tflops.reason == result.p5.reason == f"the rate was not steady (cv {cv:.3g})"
+    assert isinstance(only(cv=0.49).tflops, Known)
+
+
+@pytest.mark.parametrize("inputs", ["zeros", "", "uniform, not normal", None, 7, ["normal"]])
+def test_a_rate_of_other_than_random_numbers_is_unknown(inputs):
+    (result,) = parse(document(entry(), inputs=inputs)).results.values()
+    said = f"inputs were {json.dumps(inputs)}, not random"
+    assert result.tflops.reason == result.p5.reason == result.verified.reason == said
+    (result,) = parse(document(entry(verified=False), inputs=inputs)).results.values()
+    assert result.verified.value is False
 
 
 @pytest.mark.parametrize("field", ["tflops", "p5", "iterations"])
@@ -202,6 +246,18 @@ def test_a_cublas_without_a_version_is_unknown(cublas):
         (document(results=None), "results of the matmul probe reads null, no list"),
         (document(error="this Python has no torch"), "this Python has no torch"),
         (document(error=5), "error of the matmul probe reads 5"),
+        (document(entry(), error="torch does not load: x"), "torch does not load: x"),
+        (document(entry(), error=" "), 'error of the matmul probe reads " "'),
+        (document(entry(), error=False), "error of the matmul probe reads false"),
+        (document(results=None, error="hung"), "hung"),
+        (
+            document(entry()).replace(b'"verified": true', b'"verified": false, "verified": true'),
+            'the output of the matmul probe holds the key "verified" twice',
+        ),
+        (
+            document(entry()).replace(b'"schema": 1', b'"schema": 1, "results": []'),
+            'the output of the matmul probe holds the key "results" twice',
+        ),
     ],
 )
 def test_what_is_not_the_whole_document_is_unknown(data, reason):

@@ -201,11 +201,21 @@ def test_without_a_library_the_whole_form_is_missing(probe):
     assert found.reason.startswith("LIBRARY_NOT_FOUND: libnvidia-ml.so.1: cannot open")
 
 
-def test_a_driver_that_is_not_loaded_is_told_of_every_reading(probe):
-    found = read(probe(lines=["init-error 9"]))
-    for reading in (found.driver_version, found.cuda_version, found.device_count):
-        assert (reading.reason, reading.missing) == ("nvmlInit: DRIVER_NOT_LOADED", False)
-    assert found.gpus == {}
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("init-error 9", "DRIVER_NOT_LOADED"),
+        ("init-error 18", "LIB_RM_VERSION_MISMATCH"),
+        ("hang nvmlInitWithFlags", "no answer in 0.5 s"),
+    ],
+)
+def test_a_library_that_does_not_start_is_a_form_that_is_missing(probe, line, says):
+    found = read(probe(None, "--deadline", 0.5, lines=[line]))
+    assert (found.reason, found.missing) == (f"nvmlInit: {says}", True)
+
+
+def test_a_library_that_does_not_start_again_for_the_pairs_hides_no_gpu(healthy):
+    assert len(read({**healthy, "errors": {"nvmlInit": "UNKNOWN"}}).gpus) == 8
 
 
 def test_a_library_that_hangs_is_told_of_every_reading_after(probe):
@@ -279,6 +289,17 @@ def test_fabric_health_is_said_in_words(gpu):
         of(degraded_bandwidth=True, incorrect_configuration=5).value == "degraded bandwidth, incorrect configuration 5"
     )
     assert isinstance(of(degraded_bandwidth="yes"), Unknown)
+
+
+def test_a_fabric_that_is_not_supported_is_nvidia_smis_not_available(gpu):
+    def of(*errors):
+        said = {f"nvmlCall{number}": error for number, error in enumerate(errors)}
+        return gpu(fabric=None, unread={"fabric": list(said)}, errors=said)["fabric_state"].reason
+
+    assert of("NOT_SUPPORTED") == "nvmlCall0: NOT_SUPPORTED: nvidia-smi prints 'N/A'"
+    assert of("FUNCTION_NOT_FOUND", "NOT_SUPPORTED").endswith("'N/A'")
+    for errors in (("FUNCTION_NOT_FOUND", "FUNCTION_NOT_FOUND"), ("NOT_SUPPORTED", "UNKNOWN"), ("GPU_IS_LOST",), ()):
+        assert "N/A" not in of(*errors)
 
 
 def test_a_fabric_in_progress_has_no_status(gpu):

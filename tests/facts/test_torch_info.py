@@ -44,7 +44,8 @@ def test_a_healthy_environment_is_known_throughout():
     assert (info.cudnn.value, info.nccl.value, info.arch_list.value) == ("9.5.1", "2.26.2", ("sm_80", "sm_90"))
     assert info.devices["0000:1b:00.0"].value == "9.0"
     assert info.names["0000:1b:00.0"].value == "NVIDIA H100 80GB HBM3"
-    assert (info.visible, info.error) == (None, "")
+    assert info.uuids["0000:1b:00.0"].value == "GPU-1"
+    assert (info.visible, info.error, info.errors) == (None, "", {})
 
 
 def test_a_cpu_build_is_a_defect_whatever_is_demanded():
@@ -101,6 +102,20 @@ def test_the_error_of_one_gpu_is_its_own():
     info = parse(document(devices=[GPU, sick]))
     assert info.devices["0000:1b:00.0"].value == "9.0"
     assert info.devices["0000:43:00.0"].reason == info.names["0000:43:00.0"].reason == sick["error"]
+    assert info.errors == {"0000:43:00.0": sick["error"]}
+    assert info.uuids["0000:43:00.0"].value == "GPU-1"
+
+
+def test_the_errors_of_gpus_go_by_bus_id_or_number_and_none_is_lost():
+    nameless = {**GPU, "index": 2, "bus_id": None, "error": 5}
+    info = parse(document(devices=[GPU, nameless, {**GPU, "error": "one"}, {**GPU, "error": "two"}], error="no list"))
+    assert info.errors == {"cuda:2": "error reads 5", "0000:1b:00.0": "one; two"}
+    assert info.error == "no list"
+
+
+@pytest.mark.parametrize("uuid", [None, "", 7])
+def test_a_gpu_without_a_uuid_has_none(uuid):
+    assert parse(document(devices=[{**GPU, "uuid": uuid}])).uuids["0000:1b:00.0"].reason.startswith("uuid reads ")
 
 
 @pytest.mark.parametrize("capability", [None, 9.0, "nine", "9", ""])
@@ -118,6 +133,12 @@ def test_a_gpu_without_a_bus_id_goes_by_its_number_and_one_without_either_is_dro
 def test_a_gpu_listed_twice_is_unknown():
     info = parse(document(devices=[GPU, {**GPU, "index": 1}]))
     assert info.devices["0000:1b:00.0"].reason == "torch lists 0000:1b:00.0 twice"
+    assert info.uuids["0000:1b:00.0"].reason == "torch lists 0000:1b:00.0 twice"
+
+
+def test_a_key_that_stands_twice_makes_the_document_unknown():
+    data = document().replace(b'"capability": "9.0"', b'"capability": "8.0", "capability": "9.0"')
+    assert parse(data).reason == 'the output of the torch probe holds the key "capability" twice'
 
 
 @pytest.mark.parametrize("data", [b"", document()[:-2], b"{}", document(schema=2), document(probe="matmul")])

@@ -62,6 +62,7 @@ def test_the_findings_are_the_same_without_pytest(gate_run, healthy_files, folde
         ["--deselect", "checks/test_memory.py"],
         ["--ignore", "checks/test_memory.py"],
         ["-k", "not gpu3"],
+        ["-k", "not toolkit and not driver_branch"],
         ["--maxfail=1", "-k", "link"],
     ],
     ids=lambda s: " ".join(s),
@@ -111,6 +112,33 @@ def test_a_crash_inside_a_check_leaves_the_node_incomplete(gate_run, healthy, tm
     assert {u["key"] for u in results["unjudged"]} == {"power.limit"}
     assert "RuntimeError: gpu0" in results["unjudged"][0]["error"]
     assert "RuntimeError: gpu0" in process.stdout
+
+
+def copied_checks(tmp_path):
+    """The project's checks in a folder that a test may change."""
+    (tmp_path / "checks").mkdir()
+    for path in (ROOT / "checks").glob("*.py"):
+        (tmp_path / "checks" / path.name).write_text(path.read_text())
+    return tmp_path / "checks"
+
+
+def test_a_check_that_raises_after_a_pass_has_judged_nothing(gate_run, healthy, tmp_path):
+    checks = copied_checks(tmp_path)
+    with (checks / "test_power.py").open("a") as handle:
+        handle.write("    assert gpu.subject != 'gpu2'\n")
+    process, results = gate_run("--node-type", "sxm", "--evidence", healthy, first=(checks,))
+    assert (process.returncode, results["acceptance"]) == (10, "incomplete")
+    assert [(u["key"], u["subject"]) for u in results["unjudged"]] == [("power.limit", "gpu2")]
+
+
+def test_a_failing_test_that_is_no_check_is_not_explained_away(gate_run, healthy, tmp_path):
+    checks = copied_checks(tmp_path)
+    (checks / "test_site.py").write_text("def test_site():\n    assert False\n")
+    process, results = gate_run("--node-type", "sxm", "--evidence", healthy, first=(checks,))
+    assert process.returncode == 1
+    assert (results["acceptance"], results["exit_status"]) == ("accepted", 1)
+    assert "test_site" in results["foreign_failure"]
+    assert "test_site" in process.stdout.strip().splitlines()[-1]
 
 
 def test_an_interrupt_is_no_acceptance(healthy, tmp_path):
@@ -203,6 +231,9 @@ def test_a_hostile_pytest_ini_inside_the_evidence_is_not_obeyed(gate_run, folder
         (["--node-type", "sxm", "--hosts", "ssh://a"], "local://"),
         (["--node-type", "sxm", "--python", "/no/such/python"], "no such program"),
         (["--node-type", "sxm", "-n", "2"], "-n"),
+        (["--node-type", "sxm", "--evidence="], "--evidence is empty"),
+        (["--node-type", "sxm", "--evidense", "docs"], "--evidense"),
+        (["--node-type", "sxm", "--ansible-inventory", "hosts"], "remote hosts"),
     ],
     ids=lambda o: " ".join(o) if isinstance(o, list) else "",
 )
@@ -335,3 +366,48 @@ def test_an_interrupt_ends_the_probes_too(tmp_path):
             break
         time.sleep(0.1)
     assert _left_running(tmp_path / "bin") == []
+
+
+def test_hostile_evidence_by_pytest_addopts_is_not_imported(gate_run, folder_of, captures, tmp_path):
+    folder = folder_of(
+        {
+            "nvidia-smi_-q_-x.xml": (captures / "nvidia-smi-q-xml/01-h100-hw.txt").read_bytes(),
+            "pytest.ini": f"[pytest]\naddopts = {tmp_path / 'evidence'}\n",
+            "conftest.py": f"open({str(tmp_path / 'pwned')!r}, 'w')\n",
+        }
+    )
+    process, results = gate_run("--node-type", "sxm", env={"PYTEST_ADDOPTS": f"--evidence {folder}"})
+    assert process.returncode in (4, 10)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_told_to_end_leaves_no_probe_behind(tmp_path, number):
+    env = {**os.environ, **_commands(tmp_path / "bin", {"nvidia-smi": "trap '' TERM HUP; while :; do sleep 0.2; done"})}
+    arguments = ["--node-type", "sxm", "--tier", "quick", "--report-dir", str(tmp_path / "r"), "-p", "no:cacheprovider"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "checks/", *arguments],
+        cwd=ROOT,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    for _ in range(100):
+        if _left_running(tmp_path / "bin"):
+            break
+        time.sleep(0.1)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert _left_running(tmp_path / "bin") == []
+
+
+def test_a_collection_error_is_pytests_own_and_asks_nothing_of_the_node(gate_run, tmp_path):
+    checks = copied_checks(tmp_path)
+    (checks / "test_site.py").write_text("import no_such_module_at_all\n")
+    env = _commands(tmp_path / "bin", {"nvidia-smi": f"touch {tmp_path / 'asked'}"})
+    process, results = gate_run("--node-type", "sxm", first=(checks,), env=env)
+    assert process.returncode == 2, process.stdout[-2000:]
+    assert "no_such_module_at_all" in process.stdout
+    assert results is None
+    assert not (tmp_path / "asked").exists()

@@ -41,6 +41,7 @@ def test_exit_status_and_standard_error_stand_beside_the_output(tmp_path):
 def test_a_smaller_node_has_fewer_gpus_everywhere(tmp_path):
     simulate("sxm", tmp_path / "node", settings={"gpu.count": "3"})
     written = contents(tmp_path / "node")
+    assert written["ibstat"].count(b"MT4129") == 3
     assert b"<attached_gpus>3</attached_gpus>" in written["nvidia-smi_-q_-x"]
     assert written["container-gpus"].count(b"GPU ") == 3
     assert written["lspci_-nnvvv"].count(b"[10de:2330]") == 3
@@ -75,7 +76,12 @@ def test_a_folder_that_cannot_be_made_is_an_error_with_its_name(tmp_path):
         ({"settings": {"gpu.count": "9"}}, "1 to 8 GPUs, not 9"),
         ({"settings": {"gpu.count": "0"}}, "1 to 8 GPUs, not 0"),
         ({"settings": {"memory.installed": "1 TiB"}}, "memory.installed"),
-        ({"node_type": "sxm-5"}, "known: sxm"),
+        ({"settings": {"driver": "540"}}, "known branches: 535, 550, 570, 580, 595"),
+        ({"settings": {"driver": "580."}}, "no driver '580.'"),
+        ({"settings": {"driver": "new"}}, "no driver 'new'"),
+        ({"node_type": "sxm-5"}, "known: h200-nvl, h200-sxm, nvl, pcie, sxm, sxm-1, sxm-4"),
+        ({"node_type": "sxm-1", "settings": {"gpu.count": "2"}}, "1 to 1 GPUs, not 2"),
+        ({"node_type": "pcie", "fault_names": ["fabric-manager-dead"]}, "there is no fault 'fabric-manager-dead'"),
     ],
 )
 def test_what_is_not_known_is_refused_before_anything_is_written(tmp_path, arguments, said):
@@ -88,7 +94,7 @@ def test_what_is_not_known_is_refused_before_anything_is_written(tmp_path, argum
 def test_the_list_of_faults_says_what_each_leads_to():
     listed = list_faults("sxm")
     assert [fault["name"] for fault in listed] == [fault.name for fault in faults("sxm")]
-    assert len({fault["name"] for fault in listed}) == len(listed) >= 20
+    assert len({fault["name"] for fault in listed}) == len(listed) >= 60
     for fault in listed:
         assert set(fault) == {"name", "why", "case", "expects"}
         assert fault["why"].endswith(".")
@@ -106,3 +112,26 @@ def test_faults_add_up(tmp_path):
         == 9
     )
     assert written["nvidia-smi_nvlink_-s"].count(b"<inactive>") == 1
+
+
+def test_what_a_node_lacks_is_told_by_exit_status_alone(tmp_path):
+    simulate("nvl", tmp_path / "node")
+    written = contents(tmp_path / "node")
+    assert "nv-fabricmanager_--version" not in written
+    assert written["nv-fabricmanager_--version.rc"] == b"127\n"
+    assert written["nv-fabricmanager_--version.err"] == b"nv-fabricmanager: command not found\n"
+    assert written["systemctl_is-active_nvidia-fabricmanager"] == b"inactive\n"
+    assert written["systemctl_is-active_nvidia-fabricmanager.rc"] == b"3\n"
+    assert "ibstat" not in written
+
+
+def test_a_driver_branch_brings_the_software_of_its_time(tmp_path):
+    for driver in ("550", "550.54.14"):
+        simulate("sxm", tmp_path / driver, settings={"driver": driver, "gpu.count": "1"})
+    branch, build = (contents(tmp_path / driver) for driver in ("550", "550.54.14"))
+    assert b"<driver_version>550.163.01</driver_version>\n\t<cuda_version>12.4<" in branch["nvidia-smi_-q_-x"]
+    assert branch["nv-fabricmanager_--version"] == b"Fabric Manager version is : 550.163.01\n"
+    assert b"release 12.4" in branch["nvcc_--version"]
+    assert b'"torch": "2.7.1+cu126"' in branch["torch"]
+    assert b"<driver_version>550.54.14</driver_version>" in build["nvidia-smi_-q_-x"]
+    assert b"Kernel Module  550.54.14" in build["proc/driver/nvidia/version"]

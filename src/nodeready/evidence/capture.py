@@ -6,18 +6,21 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from nodeready.evidence.recording import Ended, Recording
+from nodeready.evidence.recording import EXIT_STATUSES, Ended, Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 CONTENTS = "capture.json"
 SCHEMA = 1
+_MOST_SECONDS = 253402300800  # the year 10000: no clock shows it
+_MOST_BYTES = 2**53
 
 
 class EvidenceError(ValueError):
@@ -28,7 +31,8 @@ class EvidenceError(ValueError):
 class Evidence:
     """The recordings of one node by name.
 
-    `kind` is `live`, `capture`, `folder` or `file`. `taken` is the time of a capture in ISO 8601.
+    `kind` is `live`, `capture`, `folder` or `file`. `taken` is the time of a capture in ISO 8601. `unread`
+    lists the files of a raw folder that have no known name.
     """
 
     kind: str
@@ -36,7 +40,7 @@ class Evidence:
     recordings: dict[str, Recording]
     path: str = ""
     taken: str = ""
-    unread: tuple[str, ...] = field(default=())
+    unread: tuple[str, ...] = ()
 
     def get(self, name: str) -> Recording | None:
         """The recording of that name, None where there is none."""
@@ -106,19 +110,36 @@ def pack(files: dict[str, bytes], target: Path) -> None:
 
 
 def evidence_of_contents(contents: bytes, files: dict[str, bytes], path: Path) -> Evidence:
-    """A capture of ours: its list of contents says how each probe ended and what its output hashes to."""
+    """A capture of ours: its list of contents says how each probe ended and what its output hashes to.
+
+    `files` are the files beside it. Raises `EvidenceError`, which names the recording and the field,
+    where a field is absent or holds what no capture holds. The host is kept as it is written: whoever
+    makes a path of it makes it safe.
+    """
+    where = f"{path}: {CONTENTS}"
     try:
         head = json.loads(contents)
-        if head["schema"] != SCHEMA:
-            raise EvidenceError(f"{path}: capture schema {head['schema']!r}, this version reads {SCHEMA}")
-        recordings = {row["name"]: _recorded(row, files) for row in head["recordings"]}
-        host, taken = str(head["host"]), str(head["taken"])
-    except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, EvidenceError):
-            raise
-        raise EvidenceError(f"{path}: {CONTENTS} cannot be read: {error}") from None
-    present = {name: r for name, r in recordings.items() if r is not None}
-    return Evidence("capture", host, present, str(path), taken)
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"{where} cannot be read: {error}") from None
+    if not isinstance(head, dict):
+        raise EvidenceError(f"{where} is no object")
+    schema = head.get("schema")
+    if type(schema) is not int or schema != SCHEMA:
+        raise EvidenceError(f"{path}: capture schema {_shown(schema)}, this version reads {SCHEMA}")
+    _check(head, _HEAD, where)
+    present: dict[str, Recording] = {}
+    listed: set[str] = set()
+    for number, row in enumerate(head["recordings"]):
+        if not isinstance(row, dict):
+            raise EvidenceError(f"{where}: recording number {number} is no object")
+        _check(row, _ROW, f"{where}: recording {_shown(row.get('name', number))}")
+        if row["name"] in listed:
+            raise EvidenceError(f"{where}: recording {_shown(row['name'])}: name is there twice")
+        listed.add(row["name"])
+        recording = _recorded(row, files)
+        if recording is not None:
+            present[recording.name] = recording
+    return Evidence("capture", head["host"], present, str(path), head["taken"])
 
 
 def _recorded(row: dict[str, Any], files: dict[str, bytes]) -> Recording | None:
@@ -127,7 +148,7 @@ def _recorded(row: dict[str, Any], files: dict[str, bytes]) -> Recording | None:
     if stdout is None and ended is Ended.EXITED:
         return None
     stdout = stdout or b""
-    reason = str(row["reason"])
+    reason = row["reason"]
     if hashlib.sha256(stdout).hexdigest() != row["sha256"]:
         ended, reason = Ended.DAMAGED, f"its file holds {len(stdout)} bytes that are not the {row['bytes']} recorded"
     return Recording(
@@ -139,6 +160,62 @@ def _recorded(row: dict[str, Any], files: dict[str, bytes]) -> Recording | None:
         stderr=files.get(f"{row['name']}.err", b""),
         started=float(row["started"]),
         duration=float(row["duration"]),
-        truncated=bool(row["truncated"]),
+        truncated=row["truncated"],
         reason=reason,
     )
+
+
+def _is_text(value: Any) -> bool:
+    """A text that can be written as UTF-8: JSON can also spell half a character."""
+    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)
+
+
+def _is_path(value: Any) -> bool:
+    if not isinstance(value, str) or not value.isprintable() or value == CONTENTS:
+        return False
+    path = PurePosixPath(value)
+    return str(path) == value and bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
+def _is_seconds(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < _MOST_SECONDS  # never so for NaN
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MOST_BYTES
+
+
+_Rules = dict[str, tuple["Callable[[Any], bool]", str]]
+_HEAD: _Rules = {
+    "host": (_is_text, "a text"),
+    "taken": (_is_text, "a text"),
+    "recordings": (lambda value: isinstance(value, list), "a list"),
+}
+_ROW: _Rules = {
+    "name": (_is_path, "a relative path without '..'"),
+    "argv": (lambda value: isinstance(value, list) and all(map(_is_text, value)), "a list of texts"),
+    "ended": (
+        lambda value: isinstance(value, str) and value in [ended.value for ended in Ended],
+        f"one of {', '.join(ended.value for ended in Ended)}",
+    ),
+    "rc": (lambda value: value is None or (type(value) is int and value in EXIT_STATUSES), "an exit status or null"),
+    "started": (_is_seconds, "a Unix time in seconds"),
+    "duration": (_is_seconds, "a number of seconds"),
+    "truncated": (lambda value: isinstance(value, bool), "true or false"),
+    "reason": (_is_text, "a text"),
+    "bytes": (_is_size, "a number of bytes"),
+    "sha256": (lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None, "a sha256"),
+    "stderr_bytes": (_is_size, "a number of bytes"),
+}
+
+
+def _check(found: dict[str, Any], rules: _Rules, where: str) -> None:
+    for key, (fits, what) in rules.items():
+        if key not in found:
+            raise EvidenceError(f"{where} has no {key}")
+        if not fits(found[key]):
+            raise EvidenceError(f"{where}: {key} is {_shown(found[key])}, not {what}")
+
+
+def _shown(value: Any) -> str:
+    return f"a {type(value).__name__}" if isinstance(value, (dict, list)) else f"{value!r:.80}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import stat
@@ -11,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from nodeready.evidence.capture import CONTENTS, Evidence, EvidenceError, evidence_of_contents
-from nodeready.evidence.recording import Recording
+from nodeready.evidence.recording import EXIT_STATUSES, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -26,20 +27,20 @@ def read_evidence(path: Path, known: Collection[str], trees: Mapping[str, str] |
     """The evidence at a path; `known` are the names that mean something.
 
     `trees` are folders of small files, as in sysfs, that stand for one recording: the files below such a
-    folder become lines of `PATH:VALUE` under the name that it maps to. Raises `EvidenceError` where the path does not exist, cannot be read, or holds no known name.
+    folder become lines of `PATH:VALUE` under the name that it maps to. Raises `EvidenceError` where the
+    path does not exist, cannot be read, or holds no known name.
     """
     if path.is_dir():
-        return _of_files(_gathered(_folder_files(path), trees or {}), path, known, "folder")
+        return _of_files(_gathered(_folder_files(path), trees or {}), path, known)
     if not path.exists():
         raise EvidenceError(
             f"there is no evidence at {path}: name a folder, a capture.tar.gz or an nvidia-smi document"
         )
     if not path.is_file():
         raise EvidenceError(f"{path} is neither a file nor a folder")
-    with path.open("rb") as handle:
-        start = handle.read(65536)
+    start = _read(path, 65536)
     if start.startswith(b"\x1f\x8b") or tarfile.is_tarfile(path):
-        return _of_files(_gathered(_archive_files(path), trees or {}), path, known, "folder")
+        return _of_files(_gathered(_archive_files(path, known), trees or {}), path, known)
     return _single_document(path, start)
 
 
@@ -56,31 +57,39 @@ def _single_document(path: Path, start: bytes) -> Evidence:
     return Evidence("file", _host_of(path), {name: Recording(name, stdout=_read_file(path))}, str(path))
 
 
-def _of_files(files: dict[str, bytes], path: Path, known: Collection[str], kind: str) -> Evidence:
+def _of_files(files: dict[str, bytes], path: Path, known: Collection[str]) -> Evidence:
     if CONTENTS in files:
-        return evidence_of_contents(files[CONTENTS], files, path)
-    recordings: dict[str, Recording] = {}
-    claimed: dict[str, str] = {}
+        evidence = evidence_of_contents(files[CONTENTS], files, path)
+        if not any(name in known for name in evidence.recordings):
+            raise EvidenceError(f"{path} is a capture without any known name; `nodeready explain evidence` lists them")
+        return evidence
+    outputs: dict[str, str] = {}
     for file_name in sorted(files):
         name = _known_name(file_name, known)
-        if name is None:
+        if name in outputs:
+            raise EvidenceError(f"{path} holds {outputs[name]} and {file_name}, both the output {name}: keep one")
+        if name is not None:
+            outputs[name] = file_name
+    recordings: dict[str, Recording] = {}
+    read = set(outputs.values())
+    for name in sorted(known):
+        status, errors = (_beside(files, name, ending, path) for ending in (".rc", ".err"))
+        if name not in outputs and status is None:
             continue
-        if name in claimed:
-            raise EvidenceError(f"{path} holds {claimed[name]} and {file_name}, both the output {name}: keep one")
-        claimed[name] = file_name
-        recordings[name] = Recording(
-            name, rc=_exit_status(files, name, path), stdout=files[file_name], stderr=files.get(f"{name}.err", b"")
-        )
-    for name in known:
-        if name not in recordings and f"{name}.rc" in files:
-            rc = _exit_status(files, name, path)
-            recordings[name] = Recording(name, rc=rc, stderr=files.get(f"{name}.err", b""))
-            claimed[name] = f"{name}.rc"
+        rc = 0 if status is None else _exit_status(files[status], path / status)
+        stdout = files[outputs[name]] if name in outputs else b""
+        recordings[name] = Recording(name, rc=rc, stdout=stdout, stderr=b"" if errors is None else files[errors])
+        read |= {side for side in (status, errors) if side is not None}
     if not recordings:
-        raise EvidenceError(f"{path} holds no file of a known name; `nodeready explain evidence` lists them")
-    sides = {f"{name}{ending}" for name in recordings for ending in (".rc", ".err")}
-    unread = tuple(sorted(set(files) - set(claimed.values()) - sides))
-    return Evidence(kind, _host_of(path), recordings, str(path), unread=unread)
+        raise EvidenceError(_nothing_known(files, path))
+    return Evidence("folder", _host_of(path), recordings, str(path), unread=tuple(sorted(set(files) - read)))
+
+
+def _nothing_known(files: dict[str, bytes], path: Path) -> str:
+    deeper = next((name for name in sorted(files) if name.endswith(f"/{CONTENTS}")), None)
+    if deeper is not None:
+        return f"{path} holds no file of a known name, but a capture deeper inside, {deeper}: hand in that folder alone"
+    return f"{path} holds no file of a known name; `nodeready explain evidence` lists them"
 
 
 def _gathered(files: dict[str, bytes], trees: Mapping[str, str]) -> dict[str, bytes]:
@@ -105,14 +114,19 @@ def _known_name(file_name: str, known: Collection[str]) -> str | None:
     return None
 
 
-def _exit_status(files: dict[str, bytes], name: str, path: Path) -> int:
-    raw = files.get(f"{name}.rc")
-    if raw is None:
-        return 0
+def _beside(files: dict[str, bytes], name: str, ending: str, path: Path) -> str | None:
+    """The file beside an output, with the output's own ending or without: `dmesg.rc`, `dmesg.txt.rc`."""
+    found = [side for side in (f"{name}{own}{ending}" for own in ("", *_ENDINGS)) if side in files]
+    if len(found) > 1:
+        raise EvidenceError(f"{path} holds {found[0]} and {found[1]}, both beside the output {name}: keep one")
+    return found[0] if found else None
+
+
+def _exit_status(raw: bytes, path: Path) -> int:
     try:
-        return int(raw.decode("ascii").strip())
+        return EXIT_STATUSES[EXIT_STATUSES.index(int(raw.decode("ascii").strip()))]
     except ValueError:
-        raise EvidenceError(f"{path}/{name}.rc holds {raw[:20]!r}, not an exit status") from None
+        raise EvidenceError(f"{path} holds {raw[:20]!r}, not an exit status") from None
 
 
 def _host_of(path: Path) -> str:
@@ -122,9 +136,16 @@ def _host_of(path: Path) -> str:
     return "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip(".-") or "node"
 
 
+def _read(path: Path, most: int) -> bytes:
+    try:
+        with path.open("rb") as handle:
+            return handle.read(most)
+    except OSError as error:
+        raise EvidenceError(f"{path} cannot be read: {error.strerror}") from None
+
+
 def _read_file(path: Path) -> bytes:
-    with path.open("rb") as handle:
-        data = handle.read(MAX_FILE + 1)
+    data = _read(path, MAX_FILE + 1)
     if len(data) > MAX_FILE:
         raise EvidenceError(f"{path} has more than {MAX_FILE >> 20} MiB, which no output of a node has")
     return data
@@ -139,20 +160,28 @@ def _folder_files(path: Path) -> dict[str, bytes]:
         folders.sort()
         for name in sorted(names):
             entry = Path(folder, name)
-            try:
-                inside = entry.resolve().is_relative_to(root)
-                if not inside or not stat.S_ISREG(entry.stat().st_mode):
-                    continue
-                data = _read_file(entry)
-            except OSError as error:
-                raise EvidenceError(f"{entry} cannot be read: {error.strerror}") from None
+            if not _is_file_below(entry, root):
+                continue
+            data = _read_file(entry)
             files[entry.relative_to(root).as_posix()] = data
             total += len(data)
             _refuse_excess(path, len(files), total)
     return files
 
 
-def _archive_files(path: Path) -> dict[str, bytes]:
+def _is_file_below(entry: Path, root: Path) -> bool:
+    """Whether it is a regular file inside root; a link that leads out, or round in a loop, is not."""
+    try:
+        return entry.resolve().is_relative_to(root) and stat.S_ISREG(entry.stat().st_mode)
+    except RuntimeError:  # a loop, as Python says it before 3.13
+        return False
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise EvidenceError(f"{entry} cannot be read: {error.strerror}") from None
+
+
+def _archive_files(path: Path, known: Collection[str]) -> dict[str, bytes]:
     """The regular files of an archive, read into memory: nothing is unpacked to disk."""
     files: dict[str, bytes] = {}
     total = 0
@@ -168,26 +197,32 @@ def _archive_files(path: Path) -> dict[str, bytes]:
                     raise EvidenceError(
                         f"{path}: {entry.name} has more than {MAX_FILE >> 20} MiB, which no output of a node has"
                     )
-                handle = archive.extractfile(entry) if entry.isreg() else None
-                if handle is not None:
-                    files[name.as_posix()] = handle.read()
+                handle = archive.extractfile(entry) if entry.isreg() and name.parts else None
+                if handle is None:
+                    continue
+                if name.as_posix() in files:
+                    raise EvidenceError(f"{path} holds {name} twice: keep one")
+                files[name.as_posix()] = handle.read()
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, OSError) as error:
         raise EvidenceError(f"{path} is no whole tar archive: {error}") from None
-    return _below_common_folder(files)
+    captures = [name for name in files if PurePosixPath(name).name == CONTENTS]
+    if len(captures) > 1:
+        raise EvidenceError(f"{path} holds two captures, {captures[0]} and {captures[1]}: hand in one")
+    return _below_common_folder(files, known)
 
 
-def _below_common_folder(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Archives usually hold one folder; names count from there, as they do in a folder."""
-    for name in files:
-        if PurePosixPath(name).name == CONTENTS:
-            top = name.removesuffix(CONTENTS)
-            return {n.removeprefix(top): data for n, data in files.items() if n.startswith(top)}
+def _below_common_folder(files: dict[str, bytes], known: Collection[str]) -> dict[str, bytes]:
+    """Archives usually hold one folder; names count from there, as they do in a folder.
+
+    A folder that known names begin with (`proc`) is no such folder.
+    """
     tops = {PurePosixPath(name).parts[0] for name in files}
-    if len(tops) == 1 and all("/" in name for name in files):
-        top = f"{tops.pop()}/"
-        if top not in ("proc/", "etc/", "sys/"):
-            return {name.removeprefix(top): data for name, data in files.items()}
-    return files
+    if len(tops) != 1 or not all("/" in name for name in files):
+        return files
+    top = f"{tops.pop()}/"
+    if any(name.startswith(top) for name in known):
+        return files
+    return {name.removeprefix(top): data for name, data in files.items()}
 
 
 def _refuse_excess(path: Path, count: int, total: int) -> None:

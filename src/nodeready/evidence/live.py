@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -11,11 +13,15 @@ from nodeready.evidence.recording import Ended, Recording
 from nodeready.evidence.runner import GRACE, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
+    from types import FrameType
 
     from nodeready.evidence.probe import Probe
 
 QUICK_BUDGET = 30.0
+_ENDING = 2 * GRACE + 1  # seconds in which a probe that was told to end has ended or is abandoned
+_LOOK = 0.2  # seconds: Python acts on a signal only when the main thread wakes up
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NEVER_ANSWERED = (Ended.TIMED_OUT, Ended.ABANDONED)
 
 
@@ -64,19 +70,28 @@ class LiveNode:
         families: dict[str, list[Probe]] = {}
         for probe in probes:
             families.setdefault(probe.family or probe.name, []).append(probe)
-        started = []
-        try:
-            for family, members in families.items():
-                thread = threading.Thread(target=self._family, args=(family, members, until), daemon=True)
-                thread.start()
-                started.append(thread)
-            for thread in started:
-                thread.join()
-        except BaseException:  # an interrupt: the probes are ended before the suite is
-            self._stop.set()
-            for thread in started:
-                thread.join(2 * GRACE + 1)
-            raise
+        threads = [
+            threading.Thread(target=self._family, args=(family, members, until), daemon=True)
+            for family, members in families.items()
+        ]
+        with _held_interrupts(self._stop):
+            try:
+                for thread in threads:
+                    thread.start()
+                self._join(threads)
+            except BaseException:  # such as a thread that could not be started: end what runs
+                self._stop.set()
+                self._join([thread for thread in threads if thread.ident is not None])
+                raise
+
+    def _join(self, threads: list[threading.Thread]) -> None:
+        """Wait for the threads; once they were told to stop, only as long as ending a probe takes."""
+        end = float("inf")
+        for thread in threads:
+            while thread.is_alive() and time.monotonic() < end:
+                thread.join(_LOOK)
+                if self._stop.is_set():
+                    end = min(end, time.monotonic() + _ENDING)
 
     def _family(self, family: str, probes: list[Probe], until: float) -> None:
         for probe in probes:
@@ -98,3 +113,33 @@ class LiveNode:
 
 def _not_run(probe: Probe, reason: str) -> Recording:
     return Recording(probe.name, probe.argv, Ended.NOT_RUN, None, started=time.time(), reason=reason)
+
+
+@contextlib.contextmanager
+def _held_interrupts(stop: threading.Event) -> Iterator[None]:
+    """Within it the first interrupt only sets `stop`, and further ones are ignored; it takes effect on leaving.
+
+    So an impatient second Ctrl-C cannot cut short the ending of the probes. Signals without a handler
+    written in Python keep their effect, and so do all where this is not the main thread.
+    """
+    first: list[tuple[int, FrameType | None]] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if not first:
+            first.append((number, frame))
+            stop.set()
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for either in _INTERRUPTS:
+            handler = signal.getsignal(either)
+            if callable(handler):
+                before[int(either)] = handler
+                signal.signal(either, hold)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number, frame in first[:1]:
+        before[number](number, frame)

@@ -20,9 +20,10 @@ class Probe:
 
     `deadline` is in seconds. Probes of one `family` touch the same device or daemon: they run one
     after the other, and once one overran its deadline the rest of the family is not started.
-    `answers` are the exit statuses with which the output is an answer. `instead_of` names the probe
-    that this one stands in for: it runs only where that one gave nothing. `serves` are the check
-    ids that need it and `root_for` what a plain user loses.
+    `answers` are the exit statuses with which the output is an answer, and `refusals` those among them
+    with which it can only explain why there is none: a value in such an output was not measured.
+    `instead_of` names the probe that this one stands in for: it runs only where that one gave nothing.
+    `serves` are the check ids that need it and `root_for` what a plain user loses.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Probe:
     family: str = ""
     tier: str = "quick"
     answers: tuple[int, ...] = (0,)
+    refusals: tuple[int, ...] = ()
     instead_of: str = ""
     serves: tuple[str, ...] = ()
     root_for: str = ""

@@ -7,6 +7,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+EXIT_STATUSES = range(-64, 256)  # what a child can end with; negative: the signal that killed it
+
 
 class Ended(str, enum.Enum):
     """How the probe came to its end."""
@@ -24,9 +26,10 @@ class Ended(str, enum.Enum):
 class Recording:
     """What a probe gave, byte for byte.
 
-    `rc` is the exit status (negative: the signal that killed it), None where it never exited.
-    `truncated` is true where the output passed the cap and was cut there. `reason` says why a probe
-    was not run. `started` is a Unix time and `duration` is in seconds.
+    `rc` is the exit status (negative: the signal that killed it), None where it never exited or the
+    kernel did not tell. `truncated` is true where the output may go on after what is here: it passed the
+    cap, or a process left behind still held it. `reason` says which, or why a probe was not run.
+    `started` is a Unix time and `duration` is in seconds.
     """
 
     name: str
@@ -44,13 +47,13 @@ class Recording:
         """Everything but the output itself, for the capture's list of contents."""
         return {
             "name": self.name,
-            "argv": list(self.argv),
+            "argv": [_plain(argument) for argument in self.argv],
             "ended": self.ended.value,
             "rc": self.rc,
             "started": self.started,
             "duration": round(self.duration, 6),
             "truncated": self.truncated,
-            "reason": self.reason,
+            "reason": _plain(self.reason),
             "bytes": len(self.stdout),
             "sha256": hashlib.sha256(self.stdout).hexdigest(),
             "stderr_bytes": len(self.stderr),
@@ -64,3 +67,8 @@ class Recording:
             if text:
                 return text.splitlines()[0][:200]
         return ""
+
+
+def _plain(text: str) -> str:
+    """The text with bytes that are no UTF-8 (a path of the node may hold some) written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

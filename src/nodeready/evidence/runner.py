@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nodeready.evidence.recording import Ended, Recording
@@ -35,8 +35,9 @@ class _Streams:
     """What a child has written so far, up to the cap."""
 
     cap: int
-    data: dict[int, bytearray] = field(default_factory=dict)
+    data: dict[int, bytearray]
     truncated: bool = False
+    held: bool = False  # the child has exited and another process can still write
 
     def read(self, fd: int) -> bool:
         """Take what is there; False at the end of the stream."""
@@ -95,17 +96,35 @@ def run(
         _signal(child.pid, signal.SIGKILL)
         raise
     out, err = (bytes(buffer) for buffer in streams.data.values())
-    rc = child.returncode if ended is not Ended.ABANDONED else None
-    reasons = {
-        Ended.TIMED_OUT: f"gave no answer in {limit:g} s and was ended",
-        Ended.ABANDONED: f"gave no answer in {limit:g} s, cannot be killed (pid {child.pid}) and was abandoned",
-    }
-    reason = f"wrote more than {cap} bytes and was ended" if streams.truncated else reasons.get(ended, "")
+    cut, duration = streams.truncated or streams.held, time.monotonic() - begin
+    rc = _reap(child, ended)
+    reason = _reason(child, streams, ended, rc, limit)
+    return Recording(probe.name, argv, ended, rc, out, err, started, duration, cut, reason)
+
+
+def _reap(child: subprocess.Popen[bytes], ended: Ended) -> int | None:
+    """The exit status; None where it was abandoned, or where the caller ignores SIGCHLD and is not told."""
     if ended is Ended.ABANDONED:
         child.returncode = -int(signal.SIGKILL)  # or Popen's finaliser would wait for it later
-    return Recording(
-        probe.name, argv, ended, rc, out, err, started, time.monotonic() - begin, streams.truncated, reason
-    )
+        return None
+    try:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        child.returncode = 0  # as Popen itself takes it; no claim, for it is not given back
+        return None
+    return child.wait()
+
+
+def _reason(child: subprocess.Popen[bytes], streams: _Streams, ended: Ended, rc: int | None, limit: float) -> str:
+    if streams.truncated:
+        return f"wrote more than {streams.cap} bytes and was ended"
+    if streams.held:
+        return "a process that it left behind still held its output"
+    if ended is Ended.TIMED_OUT:
+        return f"gave no answer in {limit:g} s and was ended"
+    if ended is Ended.ABANDONED:
+        return f"gave no answer in {limit:g} s, cannot be killed (pid {child.pid}) and was abandoned"
+    return "its exit status is not known: the process that ran it ignores SIGCHLD" if rc is None else ""
 
 
 def _follow(child: subprocess.Popen[bytes], until: float, cap: int, halt: threading.Event) -> tuple[_Streams, Ended]:
@@ -133,8 +152,10 @@ def _follow(child: subprocess.Popen[bytes], until: float, cap: int, halt: thread
             selector.unregister(watch)
             os.close(watch)
         _drain(selector, streams)
-        if selector.get_map():
-            _signal(child.pid, signal.SIGKILL)  # a grandchild that outlived its parent holds a pipe
+        streams.held = ended is Ended.EXITED and not streams.truncated and bool(selector.get_map())
+    # what it left behind is ended too, also where it closed the pipes; the child is not reaped yet, so that
+    # the number of its group is still its own
+    _signal(child.pid, signal.SIGKILL)
     child.stdout.close()
     child.stderr.close()
     return streams, ended
@@ -162,7 +183,7 @@ def _pump(
 
     Once it is being ended (`halt` is None) only its end and the time count.
     """
-    while child.poll() is None:
+    while not _has_ended(child.pid):
         left = until - time.monotonic()
         if left <= 0 or (halt is not None and (streams.truncated or halt.is_set())):
             return False
@@ -176,13 +197,21 @@ def _pump(
 def _drain(selector: selectors.BaseSelector, streams: _Streams) -> None:
     """What is still in the pipes; a stream that stays open is not waited for."""
     end = time.monotonic() + DRAIN
-    while selector.get_map() and time.monotonic() < end and not streams.truncated:
+    while selector.get_map() and not streams.truncated:
         ready = selector.select(max(0.0, end - time.monotonic()))
-        if not ready:
+        if not ready:  # never while there is something to read, however late this thread got its turn
             break
         for key, _ in ready:
             if not streams.read(key.fd):
                 selector.unregister(key.fd)
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether the child has ended; it is left to be reaped."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # the caller ignores SIGCHLD: it is reaped by the kernel
+        return True
 
 
 def _signal(group: int, number: signal.Signals) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nodeready.evidence.probe import command
 from nodeready.facts.bus_id import normal_bus_id
 from nodeready.facts.text import is_cut, lines
 from nodeready.reading import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DMESG = command("dmesg", serves=("health.xid",), root_for="the kernel log where dmesg_restrict is set")
 JOURNAL = command(
@@ -18,14 +22,24 @@ JOURNAL = command(
 # a GPU that fell off the bus in a line that does not say which
 UNKNOWN_BUS = "unknown bus id"
 
-_XID = re.compile(r"NVRM: Xid \(([^)]{1,60})\): ([0-9]{1,6})(?:, ?(.*))?$")
-_XID_START = "NVRM: Xid"
-_SXID = re.compile(r"SXid \(([^)]{1,60})\): ([0-9]{1,6})(?:, ?(.*))?$")
-_SXID_START = "SXid ("
+_XID = re.compile(r"NVRM\s*:\s*Xid", re.IGNORECASE)
+_SXID = re.compile(r"nvswitch[0-9]{0,3}\s*:\s*SXid\b|\bSXid\s*(?=\()", re.IGNORECASE)
+# what stands after those words; repetitions are bounded, so that a line of megabytes takes linear time
+_WHERE = re.compile(r"\s{0,20}\(([^()]{1,60})\)\s{0,20}:?\s{0,20}")
+# a number that runs on (79abc, 7.9, 7 9) may have lost digits
+_CODE = re.compile(r"([0-9]{1,6})(?!\w|[.-][0-9]|\s{1,20}[0-9])\s{0,20}[,;:.]?(.*)", re.DOTALL)
+_NVRM = re.compile(r"(?=NVRM\s*:)", re.IGNORECASE)
 # some drivers break the line inside the rest of the sentence
 _LOST = "fallen off"
 _NAMES_GPU = re.compile(
-    r"NVRM:.{0,20}? GPU (?:at )?(?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)"
+    r"NVRM\s{0,20}:.{0,20}? GPU (?:at )?(?:PCI:)?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)", re.IGNORECASE
+)
+_WORDS = ("nvrm", "nvidia", "xid")
+# how lines of the driver's modules begin, behind the prefix
+_DRIVER = re.compile(
+    r"(?<![\w'/-])(?:NVRM\s*:|nvidia: (?:module|loading)\b|nvidia-(?:nvlink|modeset|nvswitch|uvm)[0-9]{0,3}:"
+    r"|nvidia [0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})",
+    re.IGNORECASE,
 )
 _BOOT = re.compile(r"\[ *0\.000000\]|Linux version [0-9]{1,3}\.[0-9]{1,3}")
 # how a line of a kernel log begins: dmesg, dmesg -T, -x, --time-format iso, /dev/kmsg, syslog and journal
@@ -45,9 +59,9 @@ _REFUSALS = ("Operation not permitted", "Permission denied", "-- No entries --",
 
 @dataclass(frozen=True)
 class Xid:
-    """One error line of the GPU driver; `text` is what follows the code.
+    """One error of the GPU driver; `text` is what follows the code, `line` the whole line.
 
-    `code` is 0 where the line is an Xid whose code can't be read.
+    `code` is 0 where the line is an Xid whose code can't be read. One line may hold several.
     """
 
     code: int
@@ -58,9 +72,9 @@ class Xid:
 
 @dataclass(frozen=True)
 class SXid:
-    """One error line of an NVSwitch; `fatal` is its own word, None where it has none.
+    """One error of an NVSwitch; `fatal` is its own word, None where it has none.
 
-    `code` is 0 where the line is an SXid whose code can't be read.
+    `code` is 0 where the line is an SXid whose code can't be read. One line may hold several.
     """
 
     code: int
@@ -77,7 +91,8 @@ class KernelLog:
     `fallen_off` are the bus ids of lost GPUs in lines other than an Xid's (or `UNKNOWN_BUS`),
     `reset_required` is true where the driver refuses a GPU until it is reset. `starts_at_boot` is
     false where the beginning of this boot is not in the log, `cut` true where its last line is not
-    whole and was left out: an error could have stood there.
+    whole and was left out: an error could have stood there. `driver_seen` is true where any line is
+    one of the NVIDIA driver's modules: a log without any can't tell of GPU errors.
     """
 
     xids: tuple[Xid, ...]
@@ -87,6 +102,7 @@ class KernelLog:
     starts_at_boot: bool
     cut: bool
     line_count: int
+    driver_seen: bool
 
 
 def parse(data: bytes) -> KernelLog | Unknown:
@@ -95,22 +111,25 @@ def parse(data: bytes) -> KernelLog | Unknown:
     >>> log = parse(b'''[    0.000000] Linux version 5.15.0-117-generic
     ... [ 1843.308145] NVRM: Xid (PCI:0000:9b:00): 79, pid=1234, GPU has fallen off the bus.
     ... ''')
-    >>> [(x.code, x.bus_id, x.text) for x in log.xids], log.starts_at_boot
-    ([(79, '0000:9b:00.0', 'pid=1234, GPU has fallen off the bus.')], True)
+    >>> [(x.code, x.bus_id, x.text) for x in log.xids], log.starts_at_boot, log.driver_seen
+    ([(79, '0000:9b:00.0', 'pid=1234, GPU has fallen off the bus.')], True, True)
     """
     if not data.strip():
         return Unknown("the kernel log is empty")
     text = [line.rstrip("\r") for line in lines(data)]
     if not text:
         return Unknown("the kernel log has no whole line")
+    # a log may hold megabytes of which these are few: the patterns are not tried on the rest
+    nvidias = [line for line in text if any(word in line.lower() for word in _WORDS)]
     log = KernelLog(
-        xids=tuple(_xid(line) for line in text if _XID_START in line and not _quoted(line, _XID_START)),
-        sxids=tuple(_sxid(line) for line in text if _SXID_START in line and not _quoted(line, _SXID_START)),
+        xids=tuple(_xid(line, said) for line in nvidias for said in _after(_XID, line)),
+        sxids=tuple(_sxid(line, said) for line in nvidias for said in _after(_SXID, line)),
         fallen_off=_fallen_off(text),
         reset_required=any("NV_ERR_RESET_REQUIRED" in line for line in text),
         starts_at_boot=any(_BOOT.search(line[:300]) for line in text[:_NEAR_START]),
         cut=is_cut(data),
         line_count=len(text),
+        driver_seen=any(True for line in nvidias for _ in _after(_DRIVER, line)),
     )
     if log.xids or log.sxids or log.fallen_off or log.reset_required:
         return log
@@ -124,10 +143,22 @@ def parse(data: bytes) -> KernelLog | Unknown:
     return log
 
 
-def _quoted(line: str, words: str) -> bool:
-    """Whether another message quotes the words, as audit records do of what a process was told."""
-    before = line.partition(words)[0]
-    return '"' in before or "'" in before
+def _after(start: re.Pattern[str], line: str) -> Iterator[str]:
+    """What follows each start of a message in the line, up to the next start.
+
+    One inside a double-quoted string is another message's, as audit records tell what a process was told;
+    an apostrophe opens no string ("Can't open ...").
+    """
+    quotes = counted = 0
+    found = start.finditer(line)
+    match = next(found, None)
+    while match:
+        following = next(found, None)
+        quotes += line.count('"', counted, match.start())
+        counted = match.start()
+        if quotes % 2 == 0:
+            yield line[match.end() : following.start() if following else len(line)]
+        match = following
 
 
 def _bus_id(text: str) -> str | None:
@@ -136,37 +167,41 @@ def _bus_id(text: str) -> str | None:
     return normal_bus_id(first[0]) if first else None
 
 
-def _xid(line: str) -> Xid:
-    match = _XID.search(line)
-    if match is None:
-        return Xid(code=0, bus_id=None, text=line.partition(_XID_START)[2].strip(), line=line)
-    return Xid(code=int(match[2]), bus_id=_bus_id(match[1]), text=match[3] or "", line=line)
+def _fields(said: str) -> tuple[str | None, int, str]:
+    """The bus id, the code and the text of what follows `Xid`; code 0 and all of it where no code is plain."""
+    where = _WHERE.match(said)
+    code = _CODE.match(said, where.end()) if where else None
+    bus_id = _bus_id(where[1]) if where else None
+    return (bus_id, int(code[1]), code[2].strip()) if code else (bus_id, 0, said.strip())
 
 
-def _sxid(line: str) -> SXid:
-    match = _SXID.search(line)
-    if match is None:
-        return SXid(code=0, bus_id=None, text=line.partition(_SXID_START)[2].strip(), fatal=None, line=line)
-    text = match[3] or ""
-    word = text.partition(",")[0].strip().lower()
+def _xid(line: str, said: str) -> Xid:
+    bus_id, code, text = _fields(said)
+    return Xid(code=code, bus_id=bus_id, text=text, line=line)
+
+
+def _sxid(line: str, said: str) -> SXid:
+    bus_id, code, text = _fields(said)
+    word = text.partition(",")[0].strip().lower() if code else ""
     fatal = {"fatal": True, "non-fatal": False, "nonfatal": False}.get(word)
-    return SXid(code=int(match[2]), bus_id=_bus_id(match[1]), text=text, fatal=fatal, line=line)
+    return SXid(code=code, bus_id=bus_id, text=text, fatal=fatal, line=line)
 
 
 def _fallen_off(text: list[str]) -> tuple[str, ...]:
-    """The lost GPUs that a line of its own reports.
+    """The lost GPUs that a message of its own reports, also one that shares its line with others.
 
     At probe time the driver spreads the sentence over three lines and names the GPU in the first.
     """
     lost = []
     named, at = "", -_RECORD
     for number, line in enumerate(text):
-        if "NVRM:" not in line or _XID_START in line:
-            continue
-        gpu = _NAMES_GPU.search(line)
-        if gpu:
-            named, at = gpu[1], number
-        if _LOST in line:
-            bus_id = normal_bus_id(named) if number - at < _RECORD else None
-            lost.append(bus_id or UNKNOWN_BUS)
+        for message in _NVRM.split(line)[1:] if "nvrm" in line.lower() else ():
+            if _XID.match(message):
+                continue
+            gpu = _NAMES_GPU.match(message)
+            if gpu:
+                named, at = gpu[1], number
+            if _LOST in message.lower():
+                bus_id = normal_bus_id(named) if number - at < _RECORD else None
+                lost.append(bus_id or UNKNOWN_BUS)
     return tuple(lost)

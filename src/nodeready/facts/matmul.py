@@ -10,12 +10,14 @@ from nodeready.evidence.probe import Probe
 from nodeready.facts.bus_id import normal_bus_id
 from nodeready.facts.probe_document import document, number, shown, text
 from nodeready.quantity import Quantity
-from nodeready.reading import Known, Reading, Unknown
+from nodeready.reading import Known, Reading, Unknown, first_unknown
 
 Key = tuple[str, str, int]
 
 _VERSION = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}")
 _BIT = re.compile(r"0x[0-9a-f]{1,16}")
+# batches of a healthy GPU differ by a few per cent of their mean
+_UNSTEADY = 0.5
 
 
 def matmul_probe(python: str, script: str, *, deadline: float = 600.0) -> Probe:
@@ -35,8 +37,10 @@ class Result:
     """One product on one GPU: its dtype and size are in the key.
 
     `tflops` is the median over batches and `p5` the rate that 95 % of them reach, `cv` their standard
-    deviation over their mean. `clock` is the median SM clock meanwhile, `events` the share of samples
-    in which each clock event reason was active, by NVML's bit. `error` is empty or the probe's sentence.
+    deviation over their mean: both rates are unknown where any of these or `iterations` is, or where they
+    contradict each other. `clock` is the median SM clock meanwhile, `events` the share of samples
+    in which each clock event reason was active, by NVML's bit. `uuid` is the GPU's by the entry.
+    `error` is empty or the probe's sentence.
     """
 
     tflops: Reading[Quantity]
@@ -46,6 +50,7 @@ class Result:
     iterations: Reading[int]
     clock: Reading[Quantity]
     events: Reading[dict[int, float]]
+    uuid: Reading[str]
     error: str = ""
 
 
@@ -53,13 +58,15 @@ class Result:
 class Matmul:
     """The probe's document; a key of `results` is a bus id (else a name like cuda:3), a dtype and a size.
 
-    `unplaced` counts entries that do not say what they measured.
+    `unplaced` counts entries that do not say what they measured, `unplaced_wrong` those that say a product
+    was wrong and not by bus id on which GPU.
     """
 
     cublas: Reading[str]
     torch: Reading[str]
     results: dict[Key, Result]
     unplaced: int = 0
+    unplaced_wrong: int = 0
 
     def result(self, device: str, dtype: str, size: int) -> Result:
         """One result; where there is none all its readings are unknown, and say what is known of why.
@@ -81,9 +88,9 @@ def parse(data: bytes) -> Matmul | Unknown:
     """The results of a whole document; unknown where it is cut, not the probe's, or says only an error.
 
     >>> found = parse(b'''{"probe": "matmul", "schema": 1, "torch": "2.7.0+cu126", "cublas": "12.6.4", "error": null,
-    ... "results": [{"device": "cuda:0", "bus_id": "00000000:1B:00.0", "dtype": "float16", "size": 8192, "p5": 728.9,
-    ... "tflops": 736.2, "cv": 0.004, "iterations": 3360, "verified": true, "clocks": null, "events": null,
-    ... "error": null}]}''')
+    ... "inputs": "normal, seeded", "results": [{"device": "cuda:0", "uuid": "GPU-1", "bus_id": "00000000:1B:00.0",
+    ... "dtype": "float16", "size": 8192, "tflops": 736.2, "p5": 728.9, "cv": 0.004, "iterations": 3360,
+    ... "verified": true, "clocks": null, "events": null, "error": null}]}''')
     >>> result = found.result("0000:1b:00.0", "float16", 8192)
     >>> str(result.tflops.value), result.verified.value, found.cublas.value
     ('736.2 TFLOPS', True, '12.6.4')
@@ -94,21 +101,25 @@ def parse(data: bytes) -> Matmul | Unknown:
     if isinstance(found, Unknown):
         return found
     entries, error = found.get("results"), found.get("error")
+    if error is not None:
+        said = isinstance(error, str) and error.strip()
+        return Unknown(said or f"error of the matmul probe reads {shown(error)}")
     if not isinstance(entries, list):
         return Unknown(f"results of the matmul probe reads {shown(entries)}, no list")
-    if error is not None and not entries:
-        return Unknown(error if isinstance(error, str) and error else f"error of the matmul probe reads {shown(error)}")
+    inputs = _inputs(found.get("inputs"))
     results: dict[Key, Result] = {}
-    unplaced = 0
+    unplaced = unplaced_wrong = 0
     for entry in entries:
         key = _key(entry)
+        if (key is None or normal_bus_id(key[0]) != key[0]) and isinstance(entry, dict):
+            unplaced_wrong += entry.get("verified") is False
         if key is None:
             unplaced += 1
         elif key in results:
             results[key] = _nothing(f"the matmul probe has two entries for {key[1]} {key[2]} of {key[0]}")
         else:
-            results[key] = _result(entry)
-    return Matmul(_cublas(found), text(found.get("torch"), "torch version"), results, unplaced)
+            results[key] = _result(entry, inputs)
+    return Matmul(_cublas(found), text(found.get("torch"), "torch version"), results, unplaced, unplaced_wrong)
 
 
 def _key(entry: Any) -> Key | None:
@@ -122,33 +133,56 @@ def _key(entry: Any) -> Key | None:
     return (normal_bus_id(bus_id) if isinstance(bus_id, str) else None) or device, dtype, size
 
 
-def _nothing(reason: str, error: str = "") -> Result:
+def _inputs(value: Any) -> Reading[str]:
+    """What was multiplied: the rate of zeros or of repeated numbers is higher than a job will see."""
+    if not isinstance(value, str) or not value.startswith("normal"):
+        return Unknown(f"inputs were {shown(value)}, not random")
+    return Known(value)
+
+
+def _nothing(reason: str, error: str = "", uuid: Reading[str] | None = None) -> Result:
     gap = Unknown(reason)
-    return Result(gap, gap, gap, gap, gap, gap, gap, error)
+    return Result(gap, gap, gap, gap, gap, gap, gap, gap if uuid is None else uuid, error)
 
 
-def _result(entry: dict[str, Any]) -> Result:
-    error = entry.get("error")
+def _result(entry: dict[str, Any], inputs: Reading[str]) -> Result:
+    error, uuid = entry.get("error"), text(entry.get("uuid"), "uuid")
     if error is not None:
         said = error if isinstance(error, str) and error.strip() else f"the entry's error reads {shown(error)}"
-        return _nothing(said, error=said)
+        return _nothing(said, error=said, uuid=uuid)
     tflops, p5 = number(entry.get("tflops"), "tflops"), number(entry.get("p5"), "p5")
-    if isinstance(tflops, Known) and isinstance(p5, Known) and p5.value > tflops.value:
-        tflops = p5 = Unknown(f"p5 ({p5.value:.6g}) is above the median ({tflops.value:.6g})")
+    cv, iterations = number(entry.get("cv"), "cv", zero=True), _iterations(entry.get("iterations"))
+    gap = first_unknown(tflops, p5, cv, iterations, inputs)
+    if gap is None:
+        gap = _contradiction(tflops.value, p5.value, cv.value)
+    if gap is not None:
+        tflops, p5 = (rate if isinstance(rate, Unknown) else gap for rate in (tflops, p5))
     return Result(
         tflops=tflops.map(lambda rate: Quantity(rate, "TFLOPS")),
         p5=p5.map(lambda rate: Quantity(rate, "TFLOPS")),
-        cv=number(entry.get("cv"), "cv", zero=True),
-        verified=_verified(entry.get("verified")),
-        iterations=_iterations(entry.get("iterations")),
+        cv=cv,
+        verified=_verified(entry.get("verified"), inputs),
+        iterations=iterations,
         clock=_clock(entry.get("clocks")),
         events=_events(entry.get("events")),
+        uuid=uuid,
     )
 
 
-def _verified(value: Any) -> Reading[bool]:
+def _contradiction(median: float, p5: float, cv: float) -> Unknown | None:
+    """Why three known figures are no rate: a slow end above the median, or batches that differ too much."""
+    if p5 > median:
+        return Unknown(f"p5 ({p5:.6g}) is above the median ({median:.6g})")
+    if cv >= _UNSTEADY:
+        return Unknown(f"the rate was not steady (cv {cv:.3g})")
+    return None
+
+
+def _verified(value: Any, inputs: Reading[str]) -> Reading[bool]:
     if not isinstance(value, bool):
         return Unknown(f"verified reads {shown(value)}: the product was not checked")
+    if value and isinstance(inputs, Unknown):  # zeros multiply right on any GPU
+        return inputs
     return Known(value)
 
 

@@ -122,7 +122,7 @@ MORE = ("compute_capability", "row_remap_banks", "fabric_health", "nvlinks", "nv
 
 
 def parse(data: bytes) -> Nvml | Unknown:
-    """The whole document; unknown where it is cut, not the probe's, or says that there is no NVML.
+    """The whole document; unknown where it is cut, not the probe's, or says that there is no NVML or none that starts.
 
     >>> found = parse(b'''{"probe": "nvml", "schema": 1, "driver_version": "580.105.08", "cuda_version": "13.0",
     ... "device_count": 2, "errors": {}, "error": null, "devices": [{"index": 0, "bus_id": "00000000:19:00.0",
@@ -141,6 +141,9 @@ def parse(data: bytes) -> Nvml | Unknown:
         loader = table(found.get("errors")).get("dlopen")
         return Unknown(f"{said(found['error'])}{f': {said(loader)}' if loader else ''}", missing=True)
     entries = [table(entry) for entry in found["devices"]] if isinstance(found.get("devices"), list) else []
+    refusal = table(found.get("errors")).get("nvmlInit")
+    if refusal is not None and not entries:  # as a nvidia-smi that exits with a status: other forms may be asked
+        return Unknown(f"nvmlInit: {said(refusal)}", missing=True)
     places = [_bus_id(entry) for entry in entries]
     gpus: dict[str, dict[str, Reading[Any]]] = {}
     unplaced: dict[int, str] = {}
@@ -159,6 +162,16 @@ def parse(data: bytes) -> Nvml | Unknown:
         gpus=gpus,
         unplaced=unplaced,
     )
+
+
+def _fabric_state(entry: dict[str, Any], state: Reading[str]) -> Reading[str]:
+    """What NVML does not support on this GPU nvidia-smi prints as N/A, which may be right; no other error is."""
+    asked = table(entry.get("unread")).get("fabric")
+    if isinstance(state, Known) or not isinstance(asked, list) or not asked:
+        return state
+    if table(entry.get("errors")).get(asked[-1]) != "NOT_SUPPORTED":
+        return state
+    return Unknown(f"{state.reason}: nvidia-smi prints 'N/A'", causes=state.causes)
 
 
 def _index(entry: dict[str, Any], position: int) -> int:
@@ -180,6 +193,7 @@ def _count(found: dict[str, Any], placed: int, listed: int) -> Reading[int]:
 def _gpu(entry: dict[str, Any], entries: list[dict[str, Any]], places: list[Reading[str]]) -> dict[str, Reading[Any]]:
     none = Unknown("NVML has no call for it", missing=True)
     readings = {name: read(entry, _PLACES[name]) if name in _PLACES else none for name in (*FIELDS, *MORE)}
+    readings["fabric_state"] = _fabric_state(entry, readings["fabric_state"])
     state, status = readings["fabric_state"], readings["fabric_status"]
     if isinstance(state, Known) and state.value != "Completed" and isinstance(status, Unknown):
         readings["fabric_status"] = Unknown(f"NVML gives no fabric status while the state is {state.value}")

@@ -12,13 +12,19 @@ from nodeready.reading import Known, Reading, Unknown
 def document(data: bytes, probe: str, schema: int) -> dict[str, Any] | Unknown:
     """The document of a probe as a table; unknown where it is empty, cut, or not of that probe and schema.
 
+    A table in it that has one key twice makes it unknown: readers differ in which of the two they believe.
+
     >>> document(b'{"probe": "matmul", "schema": 1', "matmul", 1).reason
     'the output of the matmul probe is no whole JSON document'
+    >>> document(b'{"probe": "matmul", "schema": 1, "error": "hung", "error": null}', "matmul", 1).reason
+    'the output of the matmul probe holds the key "error" twice'
     """
     if not data.strip():
         return Unknown(f"the {probe} probe printed nothing")
     try:
-        found = json.loads(data)
+        found = json.loads(data, object_pairs_hook=_table)
+    except _KeyTwiceError as error:
+        return Unknown(f"the output of the {probe} probe holds the key {error} twice")
     except (ValueError, RecursionError):
         return Unknown(f"the output of the {probe} probe is no whole JSON document")
     if not isinstance(found, dict) or found.get("probe") != probe:
@@ -26,6 +32,19 @@ def document(data: bytes, probe: str, schema: int) -> dict[str, Any] | Unknown:
     if found.get("schema") != schema or isinstance(found["schema"], bool):
         return Unknown(f"the {probe} probe's document has schema {shown(found.get('schema'))}, known is {schema}")
     return found
+
+
+class _KeyTwiceError(ValueError):
+    """A JSON object holds a key twice; its text is the key as it may be shown."""
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in table:
+            raise _KeyTwiceError(shown(key))
+        table[key] = value
+    return table
 
 
 def shown(value: Any) -> str:

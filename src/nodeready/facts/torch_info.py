@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodeready.evidence.probe import Probe
@@ -37,11 +37,11 @@ def torch_probe(python: str, script: str, *, deadline: float = 90.0) -> Probe:
 
 @dataclass(frozen=True)
 class TorchInfo:
-    """The probe's document; a key of `devices` (compute capabilities) and `names` is a bus id, else cuda:N.
+    """The probe's document; a key of `devices` (compute capabilities), `names` and `uuids` is a bus id, else cuda:N.
 
     `cuda` is the version that torch was built for, with a defect where it is a CPU build. `visible`
     is CUDA_VISIBLE_DEVICES as the probe found it, None where it was not set. `error` is empty or says
-    why there is no torch or no GPU.
+    why there is no torch or no GPU, `errors` what is wrong with single devices.
     """
 
     python: Reading[str]
@@ -52,8 +52,10 @@ class TorchInfo:
     arch_list: Reading[tuple[str, ...]]
     devices: dict[str, Reading[str]]
     names: dict[str, Reading[str]]
+    uuids: dict[str, Reading[str]]
     visible: str | None = None
     error: str = ""
+    errors: dict[str, str] = field(default_factory=dict)
 
 
 def parse(data: bytes) -> TorchInfo | Unknown:
@@ -65,8 +67,8 @@ def parse(data: bytes) -> TorchInfo | Unknown:
     ... {"index": 1, "name": null, "bus_id": "0000:43:00.0", "capability": null, "error": "CUDA error 719"}]}''')
     >>> info.version.value, info.cuda.value, info.arch_list.value, info.devices["0000:1b:00.0"].value
     ('2.7.0+cu126', '12.6', ('sm_80', 'sm_90'), '9.0')
-    >>> info.devices["0000:43:00.0"].reason
-    'CUDA error 719'
+    >>> info.devices["0000:43:00.0"].reason, info.errors
+    ('CUDA error 719', {'0000:43:00.0': 'CUDA error 719'})
     """
     found = document(data, "torch", 1)
     if isinstance(found, Unknown):
@@ -89,8 +91,10 @@ def parse(data: bytes) -> TorchInfo | Unknown:
         arch_list=with_torch(_arch_list(found)),
         devices=_by_device(found.get("devices"), _capability),
         names=_by_device(found.get("devices"), lambda entry: text(entry.get("name"), "device name")),
+        uuids=_by_device(found.get("devices"), lambda entry: text(entry.get("uuid"), "uuid"), despite_error=True),
         visible=visible if isinstance(visible, str) else None,
         error=said,
+        errors=_errors(found.get("devices")),
     )
 
 
@@ -122,16 +126,30 @@ def _arch_list(found: dict[str, Any]) -> Reading[tuple[str, ...]]:
     return Known(tuple(archs))
 
 
-def _by_device(entries: Any, ask: Callable[[dict[str, Any]], Reading[str]]) -> dict[str, Reading[str]]:
+def _by_device(
+    entries: Any, ask: Callable[[dict[str, Any]], Reading[str]], *, despite_error: bool = False
+) -> dict[str, Reading[str]]:
+    """The answer of each device; where it has an error that is the answer, but for what the driver alone told."""
     answers: dict[str, Reading[str]] = {}
     for entry in entries if isinstance(entries, list) else []:
         device = _device(entry)
         if device is None:
             continue  # of no known GPU: that one is then missing, which is no pass
         said = _error(entry.get("error"))
-        answer = Unknown(said) if said else ask(entry)
+        answer = Unknown(said) if said and not despite_error else ask(entry)
         answers[device] = Unknown(f"torch lists {device} twice") if device in answers else answer
     return answers
+
+
+def _errors(entries: Any) -> dict[str, str]:
+    """What is wrong with each device that has an error; of one listed twice, all that was said."""
+    said: dict[str, list[str]] = {}
+    for entry in entries if isinstance(entries, list) else []:
+        device = _device(entry)
+        error = _error(entry.get("error")) if device else ""
+        if device and error:
+            said.setdefault(device, []).append(error)
+    return {device: "; ".join(dict.fromkeys(errors)) for device, errors in said.items()}
 
 
 def _device(entry: Any) -> str | None:

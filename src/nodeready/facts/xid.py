@@ -1,4 +1,4 @@
-"""What each Xid of the GPU driver means at the gate, and what a technician does about it."""
+"""What each Xid of the GPU driver, and SXid of an NVSwitch, means at the gate, and what a technician does about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nodeready.facts.kernel_log import Xid
+    from nodeready.facts.kernel_log import SXid, Xid
 
 _RESTART = "Restart the job; if the error comes back on this GPU with another job, run the acceptance load on it."
 _RESET = (
@@ -31,6 +31,7 @@ _NVLINK = (
 _SOFTWARE = "Drain the node and reset the GPU; bring driver and GPU firmware to the baseline's version."
 _WATCH = "No action by itself: note it, and look at the other errors of this GPU."
 _OBSERVE = "Keep the node in service only under watch; if it comes back, open a case with the GPU's vendor."
+_READ = "Read the line in the kernel log itself: the number of the error could not be read from it."
 _UPDATE = "Bring host driver, guest driver and licence of the vGPU software to versions that match."
 _FOLLOW = "Follow the Xid before it on the same GPU; alone and in numbers, restart the fabric manager."
 _REMAP = "Drain the node and reset the GPU, so that the spare row takes over; then read the row remap state again."
@@ -40,8 +41,9 @@ _REMAP = "Drain the node and reset the GPU, so that the spare row takes over; th
 class XidKind:
     """One code: the driver's name for it, its meaning, how it weighs at the gate, and the next step.
 
-    `severity` is fatal, warning, application, info, or `remap` (63: it weighs only while the row remap
-    is pending or unknown). Codes 144 to 150 and 154 are told apart by their text: see `classify`.
+    `severity` is fatal, warning, application, info, `remap` (63: it weighs only while the row remap
+    is pending or unknown), or `unreadable` (0, which stands for a code that can't be read). Codes 144 to
+    150 and 154 are told apart by their text: see `classify`.
     """
 
     mnemonic: str
@@ -51,6 +53,7 @@ class XidKind:
 
 
 _UNLISTED = XidKind("UNLISTED", "not in the catalogue", "warning", _OBSERVE)
+_UNREADABLE = XidKind("UNREADABLE", "its code can't be read", "unreadable", _READ)
 
 _FATAL = {
     46: ("ROBUST_CHANNEL_GPU_TIMEOUT_ERROR", "the GPU stopped working", _RESET),
@@ -167,20 +170,28 @@ _POWER_SMOOTHING_OFF, _POWER_SMOOTHING_ON = 163, 162
 _REPEATS = 3
 _NOT_FATAL = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
 _IS_FATAL = re.compile(r"\bfatal\b", re.IGNORECASE)
+# the Fabric Manager user guide's; 12028 is among the second by some lists, and non-fatal in the logs of fleets
+_SXID_ALWAYS_FATAL = frozenset({12020, 22003, 22011, *range(23001, 23018)})
+_SXID_PERHAPS_FATAL = frozenset(
+    {11001, 11004, 11009, 11013, *range(11018, 11021), 12001, 12002, 12022, *range(12024, 12028), *range(12030, 12033)}
+    | {14017, 15001, 15006, 15009, 15010, 15012, 15013, 19047, 19048, 19054, 19056, 19058, 19060, 19061, 19063, 19064}
+    | {19066, 19067, 19069, 19070, 19084, 20034, 22012, *range(24004, 24008)}
+)
+_SXID_DETAIL = re.compile(r"Severity [0-9]|Data \{", re.IGNORECASE)
 _NEW_ACTION = re.compile(r"changed from .{0,80}? to 0x[0-9A-Fa-f]{1,8} \(([^)]{1,80})\)")
 
 
 def kind_of(code: int) -> XidKind:
     """The catalogue's entry; a code that it does not list is a warning, "not in the catalogue".
 
-    >>> kind_of(79).meaning, kind_of(51).meaning
-    ('the GPU fell off the PCIe bus', 'not in the catalogue')
+    >>> kind_of(79).meaning, kind_of(51).meaning, kind_of(0).severity
+    ('the GPU fell off the PCIe bus', 'not in the catalogue', 'unreadable')
     """
-    return CATALOGUE.get(code, _UNLISTED)
+    return CATALOGUE.get(code, _UNLISTED) if code else _UNREADABLE
 
 
 def classify(xid: Xid) -> str:
-    """How one line weighs: fatal, warning, application, info, or remap (see `XidKind`).
+    """How one line weighs: fatal, warning, application, info, remap, or unreadable (see `XidKind`).
 
     NVLink errors of the newer kind (144 to 150) say in their text whether they are fatal, and are
     taken as fatal where they do not. A change of the recovery action is info where the new action is
@@ -210,6 +221,37 @@ def classify_all(xids: Iterable[Xid]) -> tuple[str, ...]:
             weight = "warning"
         elif xid.code == _POWER_SMOOTHING_OFF and works_again.get(xid.bus_id, -1) > at:
             weight = "info"
+        weighs.append(weight)
+    return tuple(weighs)
+
+
+def sxid_class(sxid: SXid) -> str:
+    """How one error of an NVSwitch weighs: fatal, warning, or unreadable (its code can't be read).
+
+    Some codes are fatal whatever the line says. The others go by the line's own word; without one, those
+    that can be fatal are taken as fatal.
+    """
+    if sxid.code == 0:
+        return "unreadable"
+    if sxid.code in _SXID_ALWAYS_FATAL or sxid.fatal:
+        return "fatal"
+    return "fatal" if sxid.fatal is None and sxid.code in _SXID_PERHAPS_FATAL else "warning"
+
+
+def sxid_classes(sxids: Iterable[SXid]) -> tuple[str, ...]:
+    """How each error of a log weighs, in the order of the log.
+
+    The switch driver prints details (`Severity 1 ...`, `Data {...}`) as lines of their own without the
+    word: those that directly follow an error of the same code on the same switch weigh as it does.
+    """
+    weighs = []
+    last: dict[str, tuple[int, str]] = {}
+    for sxid in sxids:
+        weight = sxid_class(sxid)
+        code, before = last.get(sxid.bus_id or "", (0, ""))
+        if code and code == sxid.code and sxid.bus_id and _SXID_DETAIL.match(sxid.text):
+            weight = before
+        last[sxid.bus_id or ""] = sxid.code, weight
         weighs.append(weight)
     return tuple(weighs)
 

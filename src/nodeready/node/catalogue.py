@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+NO_LIBRARY = (3,)  # the status of a probe script that lacks the library it asks by
+
+
 def script(name: str) -> str:
     """The path of a stand-alone probe script."""
     return str(Path(probes.__file__).parent / f"{name}.py")
@@ -50,15 +53,17 @@ def script(name: str) -> str:
 
 def matmul_by(python: str) -> Probe:
     """The matmul probe under the Python of the environment that runs jobs."""
-    return matmul.matmul_probe(python, script("matmul"))
+    return replace(matmul.matmul_probe(python, script("matmul")), refusals=NO_LIBRARY)
 
 
 def torch_by(python: str) -> Probe:
     """The torch probe under the Python of the environment that runs jobs."""
-    return torch_info.torch_probe(python, script("torch_info"))
+    return replace(torch_info.torch_probe(python, script("torch_info")), refusals=NO_LIBRARY)
 
 
-NVML = replace(nvml.nvml_probe(sys.executable, script("nvml")), family="nvml")  # a hung nvidia-smi does not stop it
+NVML = replace(
+    nvml.nvml_probe(sys.executable, script("nvml")), family="nvml", refusals=NO_LIBRARY
+)  # a hung nvidia-smi does not stop it
 MATMUL = matmul_by(sys.executable)
 TORCH = torch_by(sys.executable)
 CONTAINER_GPUS = Probe("container-gpus", (), family="container", tier="acceptance", serves=("container.gpu-visible",))

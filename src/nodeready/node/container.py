@@ -118,6 +118,8 @@ class Container:
                 uuid = fields["uuid"]
                 if isinstance(uuid, Unknown):
                     return Unknown(f"the UUID of {bus_id} is unknown: {uuid.reason}", recordings=(name,))
+                if uuid.value in uuids:
+                    return Unknown(f"{uuids[uuid.value]} and {bus_id} have one UUID", recordings=(name,))
                 uuids[uuid.value] = bus_id
             return Known(uuids, recordings=(name,))
         return Unknown("the host's GPUs are unknown", causes=("driver.responds",))

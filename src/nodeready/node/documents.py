@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 
-_NOT_THERE = (Ended.NOT_INSTALLED, Ended.DENIED, Ended.NOT_RUN, Ended.TIMED_OUT, Ended.ABANDONED)
+_NOT_THERE = (Ended.NOT_INSTALLED, Ended.DENIED, Ended.NOT_RUN)
 
 
 class Documents:
@@ -41,16 +41,19 @@ class Documents:
         document = parse(recording.stdout) if recording is not None else None
         if isinstance(document, Unknown):
             return replace(document, reason=f"{probe.name}: {document.reason}", recordings=(probe.name,))
-        if document is None:
+        if document is None or recording is None:
             raise AssertionError(probe.name)  # no_answer() has dealt with it
+        if recording.rc in probe.refusals:
+            reason = f"{probe.name} exited {recording.rc}, with which it can only say why it has no answer"
+            return Unknown(reason, recordings=(probe.name,))
         return document
 
 
 def no_answer(probe: Probe, recording: Recording | None) -> Unknown | None:
     """Why a recording cannot be parsed, None where it can.
 
-    One that is not there, overran its deadline or exited with a status that is no answer lets another
-    form of the same datum be asked; one that was cut or is empty does not.
+    One that is not there or exited with a status that is no answer lets another form of the same datum
+    be asked; one that overran its deadline, was cut or is empty does not.
     """
     if recording is None:
         return Unknown(f"{probe.name} was not recorded", missing=True)

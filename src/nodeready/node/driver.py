@@ -43,6 +43,7 @@ class Driver:
     def responds(self) -> Reading[bool]:
         """Whether nvidia-smi answered: a missing command, an error status or silence is a no."""
         evidence = self._sources.documents.evidence
+        answer: Reading[bool] | None = None
         for probe, (_, document) in zip(
             (nvidia_smi_xml.SMI_XML, nvidia_smi_text.SMI_TEXT), self._sources.smi, strict=True
         ):
@@ -52,10 +53,10 @@ class Driver:
             refusal = _refusal(recording)
             if refusal:
                 return Known(False, note=refusal, recordings=(probe.name,))
-            if isinstance(document, Unknown):
-                return document
-            return Known(True, note=document.complaint, recordings=(probe.name,))
-        return Unknown("nvidia-smi -q was not recorded", missing=True)
+            if answer is None:
+                said = Known(True, note=document.complaint if not isinstance(document, Unknown) else "")
+                answer = document if isinstance(document, Unknown) else cite(said, probe.name)
+        return answer if answer is not None else Unknown("nvidia-smi -q was not recorded", missing=True)
 
     @property
     def version(self) -> Reading[str]:
@@ -150,7 +151,10 @@ class FabricManager:
     def state(self) -> Reading[str]:
         """What systemd says of the service; one that ended for want of a driver is the driver's failure."""
         name = fabric_manager.FM_ACTIVE.name
+        recording = self._sources.documents.evidence.get(name)
         found = cite(self._sources.documents.read(fabric_manager.FM_ACTIVE, fabric_manager.parse_state), name)
+        if isinstance(found, Known) and found.value == "active" and recording is not None and recording.rc:
+            return Unknown(f"systemctl says active and exits {recording.rc}", recordings=(name,))
         responds = self._driver.responds
         if isinstance(found, Known) and found.value != "active" and isinstance(responds, Known) and not responds.value:
             reason = f"the service is {found.value}, as it must be while the driver does not answer"
@@ -190,6 +194,23 @@ class Torch:
         """The CUDA version it was built for; a CPU build has none and misses every demand."""
         info = self._info
         return info if isinstance(info, Unknown) else cite(info.cuda, TORCH.name)
+
+    @property
+    def works_on_every_gpu(self) -> Reading[bool]:
+        """Whether CUDA made a context on each GPU that the driver lists."""
+        info, sources = self._info, self._sources
+        if isinstance(info, Unknown):
+            return explained_by(info, "driver.responds")
+        listed = [bus_id for bus_id in sources.bus_ids if bus_id and sources.is_listed(bus_id)]
+        if not listed:
+            return Unknown("the driver lists no GPU", recordings=(TORCH.name,), causes=("driver.responds",))
+        masked = info.visible is not None and len(info.visible.split(",")) < len(listed)
+        if info.error or masked:
+            reason = info.error or f"CUDA_VISIBLE_DEVICES={info.visible} hides GPUs from it"
+            return Unknown(reason, recordings=(TORCH.name,), causes=("driver.responds",))
+        silent = [bus_id for bus_id in listed if isinstance(sources.torch_capability(bus_id), Unknown)]
+        note = f"none on {', '.join(silent)}" if silent else f"on {len(listed)} GPUs"
+        return Known(not silent, note=note, recordings=(TORCH.name,))
 
     @property
     def has_sm_90(self) -> Reading[bool]:

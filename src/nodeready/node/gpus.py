@@ -12,10 +12,18 @@ if TYPE_CHECKING:
     from nodeready.facts.lspci import Device
     from nodeready.facts.matmul import Result
     from nodeready.node.sources import Sources
+    from nodeready.node.terms import Terms
     from nodeready.quantity import Quantity
 
 OLD_CUBLAS = (12, 4)
 NOT_APPLICABLE = "'N/A'"  # as the parsers quote it
+# NVML's bits of clock event reasons, and the share of samples that is no fault
+_UNDER_LOAD = {
+    0x08: ("HW slowdown", 0.0),
+    0x20: ("SW thermal slowdown", 0.01),
+    0x40: ("HW thermal slowdown", 0.0),
+    0x80: ("HW power brake", 0.0),
+}
 _SLOWDOWNS = {
     "event_hw_slowdown": "HW slowdown",
     "event_hw_thermal": "HW thermal slowdown",
@@ -32,6 +40,11 @@ class Gpu:
         self.pcie = Pcie(self)
         self.health = Health(self)
         self.nvlink = NvLinks(self)
+
+    @property
+    def terms(self) -> Terms:
+        """What the readings are taken by."""
+        return self._sources.terms
 
     def smi(self, field: str, *, volatile: bool = False) -> Reading[Any]:
         """A field of nvidia-smi's documents; `volatile` ones are not compared between the two."""
@@ -97,6 +110,29 @@ class Gpu:
         """What the matmul probe measured on this GPU."""
         return Matmul(self, self._sources.cublas, self._sources.matmul_result(self.bus_id, dtype, size))
 
+    @property
+    def slowdowns_under_load(self) -> Reading[str]:
+        """The slowdowns that the matmul probe saw; SW thermal slowdown counts above 1 % of the samples."""
+        results = [
+            result
+            for dtype in ("float16", "float32")
+            if not isinstance(found := self._sources.matmul_results(self.bus_id, dtype), Unknown)
+            for result in found
+        ]
+        if not results:
+            found = self._sources.matmul_results(self.bus_id, "float16")
+            return found if isinstance(found, Unknown) else Unknown("nothing was measured under load")
+        seen: dict[str, float] = {}
+        for result in results:
+            if isinstance(result.events, Unknown):
+                return cite(result.events, MATMUL.name)
+            for bit, share in result.events.value.items():
+                words, allowed = _UNDER_LOAD.get(bit, ("", 1.0))
+                if share > allowed:
+                    seen[words] = max(share, seen.get(words, 0.0))
+        note = ", ".join(f"{words} in {share:.0%} of the samples" for words, share in seen.items())
+        return Known(", ".join(seen) or "none", note=note, recordings=(MATMUL.name,))
+
     def products_correct(self, dtype: str) -> Reading[bool]:
         """Whether every product of that type was verified: one wrong one is enough."""
         results = self._sources.matmul_results(self.bus_id, dtype)
@@ -120,21 +156,20 @@ class Matmul:
     def rate(self) -> Reading[Quantity]:
         """The median rate.
 
-        A low one proves nothing where the library is older than the GPU needs, and a GPU whose enforced
-        power limit is below its highest is held against as much less.
+        A low one proves nothing where the library is older than the GPU needs, and a card that the
+        baseline lets run below its rated power is held against as much less.
         """
         if isinstance(self.result, Unknown):
             return self.result
         rate = cite(self.result.tflops, MATMUL.name)
         if isinstance(rate, Unknown):
             return rate
-        limit, highest = self.gpu.smi("power_limit"), self.gpu.smi("power_limit_max")
-        if isinstance(limit, Known) and isinstance(highest, Known) and limit.value < highest.value:
-            rate = replace(
-                rate,
-                share=limit.value.base / highest.value.base,
-                share_reason=f"the GPU is limited to {limit.value} of {highest.value}",
-            )
+        limit, terms = self.gpu.smi("power_limit"), self.gpu.terms
+        if isinstance(limit, Known) and terms.power_rated and terms.power_least:
+            if terms.power_least <= limit.value < terms.power_rated:
+                share = limit.value.base / terms.power_rated.base
+                reason = f"the GPU is limited to {limit.value} of {terms.power_rated}"
+                rate = replace(rate, share=share, share_reason=reason)
         if isinstance(self.cublas, Known):
             version = tuple(int(part) for part in self.cublas.value.split(".")[:2])
             if version < OLD_CUBLAS:
@@ -192,7 +227,9 @@ class Health:
         self.ecc_mode_pending = gpu.smi("ecc_mode_pending")
         self.sram_uncorrected = gpu.smi("ecc_sram_uncorrected_volatile")
         self.dram_uncorrected = gpu.smi("ecc_dram_uncorrected_volatile")
-        self.sram_uncorrected_lifetime = gpu.smi("ecc_sram_uncorrected_aggregate")
+        self.sram_uncorrected_lifetime = _with_threshold(
+            gpu.smi("ecc_sram_uncorrected_aggregate"), gpu.smi("sram_threshold_exceeded")
+        )
         self.dram_uncorrected_lifetime = gpu.smi("ecc_dram_uncorrected_aggregate")
         self.row_remap_pending = gpu.smi("row_remap_pending")
         self.row_remap_failure = gpu.smi("row_remap_failure")
@@ -230,7 +267,7 @@ class NvLinks:
     def slow_links(self) -> Reading[int]:
         """How many of the links that are up run below full speed."""
         links = self._gpu._sources.nvlinks(self._gpu)  # noqa: SLF001 - one room
-        full = self._gpu._sources.terms.link_speed  # noqa: SLF001 - one room
+        full = self._gpu.terms.link_speed
         if isinstance(links, Unknown):
             return links
         slow = [link for link in links.value if link.speed is not None and link.speed < full]
@@ -250,6 +287,13 @@ class NvLinks:
         if state.value != "Completed" and isinstance(status, Unknown):
             return state
         return status.map(lambda word: f"{state.value}, {word}")
+
+
+def _with_threshold(errors: Reading[int], exceeded: Reading[str]) -> Reading[int]:
+    """The lifetime errors; the GPU's own word that its threshold is exceeded fails whatever their number."""
+    if isinstance(errors, Known) and isinstance(exceeded, Known) and exceeded.value == "Yes":
+        return replace(errors, defect="the GPU says that its SRAM threshold is exceeded")
+    return errors
 
 
 def _of(device: Reading[Device], field: str) -> Reading[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodeready.facts import kernel_log
 from nodeready.facts import xid as catalogue
 from nodeready.reading import Known, Reading, Unknown
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from nodeready.node.sources import Sources
 
 NAMED = 6
-# SXid codes that are fatal whatever the line says (Fabric Manager user guide)
-ALWAYS_FATAL = frozenset({12020, 22003, 22011, *range(23001, 23018)})
 
 
 class Kernel:
@@ -25,21 +24,22 @@ class Kernel:
         self._gpus = {gpu.bus_id: gpu for gpu in gpus if gpu.bus_id}
 
     @property
-    def _log(self) -> tuple[str, KernelLog] | Unknown:
-        """The log that reaches back to boot, else the first that is there."""
-        found: list[tuple[str, KernelLog]] = []
-        absent: list[Unknown] = []
+    def _logs(self) -> list[tuple[str, KernelLog]]:
+        """Every log that can be read, the one that reaches back to boot first."""
+        found = [(name, log) for name, log in self._sources.kernel_logs if not isinstance(log, Unknown)]
+        return sorted(found, key=lambda pair: pair[1].cut or not pair[1].starts_at_boot)
+
+    @property
+    def _remains(self) -> list[tuple[str, KernelLog]]:
+        """What a log command printed before it failed: its errors count, its silence proves nothing."""
+        evidence, found = self._sources.documents.evidence, []
         for name, log in self._sources.kernel_logs:
-            if isinstance(log, Unknown):
-                if not log.missing and not found:
-                    return log
-                absent.append(log)
-            else:
-                found.append((name, log))
-        if not found:
-            reasons = "; ".join(log.reason for log in absent)
-            return Unknown(reasons, missing=True, recordings=tuple(r for log in absent for r in log.recordings))
-        return next((pair for pair in found if pair[1].starts_at_boot and not pair[1].cut), found[0])
+            recording = evidence.get(name)
+            if isinstance(log, Unknown) and recording is not None and recording.stdout:
+                text = kernel_log.parse(recording.stdout)
+                if not isinstance(text, Unknown):
+                    found.append((name, text))
+        return found
 
     @property
     def hardware_xids(self) -> Reading[int]:
@@ -52,23 +52,56 @@ class Kernel:
         return self._count("warning")
 
     def _count(self, wanted: str) -> Reading[int]:
-        log = self._log
-        if isinstance(log, Unknown):
-            return log
-        name, text = log
-        kinds = catalogue.classify_all(text.xids)
-        counted = [xid for xid, kind in zip(text.xids, kinds, strict=True) if self._weight(xid, kind) == wanted]
-        lost = [] if wanted != "fatal" else [b for b in text.fallen_off if not any(x.bus_id == b for x in counted)]
-        reset = ["a GPU waits for a reset (NV_ERR_RESET_REQUIRED), with no Xid"]
-        silent = reset if wanted == "fatal" and text.reset_required and not counted else []
-        count = len(counted) + len(lost) + len(silent)
-        if text.cut and not count:
-            return Unknown(f"{name} stops in the middle of a line, what came after is unknown", recordings=(name,))
+        """The Xid errors of one weight over all logs; a log that cannot be read whole rules nothing out."""
+        logs = [*self._logs, *self._remains]
+        xids = list({(xid.code, xid.bus_id, xid.text): xid for _, log in logs for xid in log.xids}.values())
+        if len(logs) == 1:
+            xids = list(logs[0][1].xids)
+        kinds = catalogue.classify_all(xids)
+        counted = [xid for xid, kind in zip(xids, kinds, strict=True) if self._weight(xid, kind) == wanted]
+        parts = [self._words(xid) for xid in counted]
+        if wanted == "fatal":
+            parts += self._without_xid(logs, counted)
+        return self._found(parts, "unreadable" in kinds)
+
+    def _found(self, parts: list[str], unreadable: bool) -> Reading[int]:
+        """How many were found; none only where the logs prove it."""
+        names = tuple(name for name, _ in [*self._logs, *self._remains])
+        if parts:
+            return Known(len(parts), note=_listed(parts), recordings=names)
+        doubt = self._doubt(unreadable)
+        return Known(0, recordings=names) if doubt is None else doubt
+
+    def _without_xid(self, logs: list[tuple[str, KernelLog]], counted: list[Xid]) -> list[str]:
+        """Losses that left no Xid behind."""
+        lost = dict.fromkeys(b for _, log in logs for b in log.fallen_off if not any(x.bus_id == b for x in counted))
         gone = [f"{self._place(bus_id)} fell off the bus, with no Xid" for bus_id in lost]
-        parts = [*(self._words(xid) for xid in counted), *gone, *silent]
-        unique = list(dict.fromkeys(parts))
-        note = "; ".join(unique[:NAMED]) + (f"; and {len(unique) - NAMED} more" if len(unique) > NAMED else "")
-        return Known(count, note=note, recordings=(name,))
+        if not counted and not gone and any(log.reset_required for _, log in logs):
+            return ["a GPU waits for a reset (NV_ERR_RESET_REQUIRED), with no Xid"]
+        return gone
+
+    def _doubt(self, unreadable: bool) -> Unknown | None:
+        """Why logs without errors do not prove that there were none."""
+        refused = [log for _, log in self._sources.kernel_logs if isinstance(log, Unknown)]
+        spoilt = [log for log in refused if not log.missing]
+        logs = self._logs
+        if spoilt or not logs:
+            several = spoilt or refused
+            return Unknown(
+                "; ".join(log.reason for log in several),
+                missing=not spoilt,
+                recordings=tuple(name for log in several for name in log.recordings),
+            )
+        name, log = logs[0]
+        cited = (name,)
+        if unreadable:
+            return Unknown("the kernel log holds an Xid line that cannot be read", recordings=cited)
+        if log.cut:
+            return Unknown(f"{name} stops in the middle of a line, what came after is unknown", recordings=cited)
+        if log.starts_at_boot and not log.driver_seen:
+            reason = f"{name} shows no NVIDIA driver since boot: it ends before, or is not this node's"
+            return Unknown(reason, recordings=cited)
+        return None
 
     def _weight(self, xid: Xid, kind: str) -> str:
         if kind != "remap":
@@ -85,24 +118,20 @@ class Kernel:
     @property
     def fatal_sxids(self) -> Reading[int]:
         """How many fatal errors of the NVSwitches."""
-        return self._count_sxids(fatal=True)
+        return self._count_sxids("fatal")
 
     @property
     def warning_sxids(self) -> Reading[int]:
         """How many errors of the NVSwitches that are not fatal."""
-        return self._count_sxids(fatal=False)
+        return self._count_sxids("warning")
 
-    def _count_sxids(self, *, fatal: bool) -> Reading[int]:
-        log = self._log
-        if isinstance(log, Unknown):
-            return log
-        name, text = log
-        counted = [s for s in text.sxids if (s.code in ALWAYS_FATAL or s.fatal is True) == fatal]
-        if text.cut and not counted:
-            return Unknown(f"{name} stops in the middle of a line, what came after is unknown", recordings=(name,))
-        unique = list(dict.fromkeys(f"SXid {s.code} on NVSwitch {s.bus_id or 'unnamed'}: {s.text}" for s in counted))
-        note = "; ".join(unique[:NAMED]) + (f"; and {len(unique) - NAMED} more" if len(unique) > NAMED else "")
-        return Known(len(counted), note=note, recordings=(name,))
+    def _count_sxids(self, wanted: str) -> Reading[int]:
+        logs = [*self._logs, *self._remains]
+        seen = {(sxid.code, sxid.bus_id, sxid.text): sxid for _, log in logs for sxid in log.sxids}
+        kinds = [(sxid, catalogue.sxid_class(sxid)) for sxid in seen.values()]
+        counted = [sxid for sxid, kind in kinds if kind == wanted]
+        parts = [f"SXid {s.code} on NVSwitch {s.bus_id or 'unnamed'}: {s.text}" for s in counted]
+        return self._found(parts, any(kind == "unreadable" for _, kind in kinds))
 
     def _place(self, bus_id: str | None) -> str:
         gpu = self._gpus.get(bus_id or "")
@@ -111,9 +140,16 @@ class Kernel:
     @property
     def log_reaches_boot(self) -> Reading[bool]:
         """Whether the log's beginning is still there."""
-        log = self._log
-        if isinstance(log, Unknown):
-            return log
-        name, text = log
+        logs = self._logs
+        if not logs:
+            doubt = self._doubt(unreadable=False)
+            return Unknown("there is no kernel log") if doubt is None else doubt
+        name, text = logs[0]
         note = "" if text.starts_at_boot else "its first lines are from later than boot: older ones are lost"
         return Known(text.starts_at_boot, note=note, recordings=(name,))
+
+
+def _listed(parts: list[str]) -> str:
+    """What was found, each kind once."""
+    unique = list(dict.fromkeys(parts))
+    return "; ".join(unique[:NAMED]) + (f"; and {len(unique) - NAMED} more" if len(unique) > NAMED else "")

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nodeready.facts import ibstat, infiniband_sysfs, ip_link
-from nodeready.reading import Known, Reading, Unknown
+from nodeready.reading import Known, Reading, Unknown, first_unknown
 
 if TYPE_CHECKING:
     from nodeready.facts.ibstat import Port
@@ -63,9 +63,11 @@ class Network:
             where = f"{port.adapter}/{port.port}"
             if isinstance(port.state, Known) and port.state.value != "Active":
                 continue
-            if isinstance(port.state, Unknown) or isinstance(port.rate, Unknown):
+            if isinstance(port.physical_state, Known) and port.physical_state.value != "LinkUp":
+                continue
+            if first_unknown(port.state, port.physical_state, port.rate) is not None:
                 doubtful.append(where)
-            elif port.rate.value >= self._sources.terms.port_rate:
+            elif isinstance(port.rate, Known) and port.rate.value >= self._sources.terms.port_rate:
                 up.append((where, port.rate.value))
         return self._summed(up, doubtful, name)
 

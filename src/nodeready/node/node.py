@@ -129,8 +129,9 @@ class Node:
         if isinstance(document, Unknown):
             return explained_by(document, "driver.responds")
         reading = cite(document.attached, name)
-        if isinstance(reading, Unknown):
-            return reading
+        contradiction = self.sources.contradiction(name, document)
+        if isinstance(reading, Unknown) or contradiction is not None:
+            return reading if contradiction is None else contradiction
         return Known(reading.value, note=self._missing_from(set(document.gpus)), recordings=(name,))
 
     def _listed_by_nvml(self) -> Reading[int]:

@@ -109,6 +109,31 @@ class Sources:
         found: list[str | None] = [*sorted(known)[: self.terms.gpu_count]]
         return tuple(found + [None] * (self.terms.gpu_count - len(found)))
 
+    def listed_bus_ids(self) -> list[str]:
+        """Every GPU that a driver document lists, planned or not."""
+        documents = [document for _, document in self.smi if not isinstance(document, Unknown)]
+        by_nvml = [] if isinstance(self.nvml, Unknown) else list(self.nvml.gpus)
+        return sorted({*by_nvml, *(bus_id for document in documents for bus_id in document.gpus)})
+
+    def is_listed(self, bus_id: str) -> bool:
+        """Whether a driver document lists a GPU there."""
+        return bus_id in self.listed_bus_ids()
+
+    def contradiction(self, name: str, document: Smi) -> Unknown | None:
+        """Why a driver document cannot be this node's, or tells two GPUs as one: None where nothing speaks against it."""
+        uuids = [fields["uuid"].value for fields in document.gpus.values() if isinstance(fields["uuid"], Known)]
+        twice = sorted({uuid for uuid in uuids if uuids.count(uuid) > 1})
+        if twice:
+            return Unknown(f"{name} gives the UUID {twice[0]} to several GPUs", recordings=(name,))
+        for listing_name, listing in self.pci:
+            if isinstance(listing, Unknown) or listing.cut:
+                continue
+            strange = sorted(bus_id for bus_id in document.gpus if bus_id not in listing.devices)
+            if strange:
+                reason = f"{name} lists a GPU at {', '.join(strange)}, {listing_name} lists no device there"
+                return Unknown(reason, recordings=(name, listing_name))
+        return None
+
     def smi_fields(self, bus_id: str | None, field: str) -> list[Reading[Any]]:
         """A field of one GPU in each form of nvidia-smi's document, then by NVML."""
         by_smi = [cite(self._smi_field(document, bus_id, field), name) for name, document in self.smi]
@@ -188,7 +213,9 @@ class Sources:
         info = self.documents.read(TORCH, torch_info.parse)
         if isinstance(info, Unknown):
             return explained_by(info, "driver.responds", "frameworks.torch")
-        return cite(self._row(info.devices, bus_id, TORCH.name), TORCH.name)
+        row = self._row(info.devices, bus_id, TORCH.name)
+        # a GPU that CUDA does not show may be one that no driver shows
+        return cite(explained_by(row, "driver.responds") if isinstance(row, Unknown) else row, TORCH.name)
 
     @staticmethod
     def _row(table: dict[str, Reading[str]], bus_id: str | None, name: str) -> Reading[str]:
@@ -210,6 +237,8 @@ class Sources:
             return explained_by(document, "driver.responds")
         uuid = gpu.smi("uuid")
         if isinstance(uuid, Known):
+            if sum(self._has_uuid(bus_id, uuid.value) for bus_id in self.bus_ids) > 1:
+                return Unknown(f"the driver gives {uuid.value} to several GPUs", recordings=(name,))
             for status in document.gpus.values():
                 if isinstance(status.uuid, Known) and status.uuid.value == uuid.value:
                     return cite(status.links, name)
@@ -219,9 +248,20 @@ class Sources:
             return cite(document.gpus[index].links, name)
         return Unknown(f"{name} names GPUs by UUID, and this one's is unknown", recordings=(name,), causes=uuid.causes)
 
+    def _has_uuid(self, bus_id: str | None, uuid: str) -> bool:
+        return any(isinstance(r, Known) and r.value == uuid for r in self.smi_fields(bus_id, "uuid"))
+
     def _listed(self) -> list[bool]:
         """Whether a driver document lists GPUs, so that indices alone need not be trusted."""
         return [not isinstance(document, Unknown) and bool(document.gpus) for _, document in self.smi]
+
+    def _stranger(self, bus_id: str, uuid: Reading[str]) -> Unknown | None:
+        """Why a load result cannot be of the GPU that the driver lists at its bus id."""
+        listed = first_of(*self.smi_fields(bus_id, "uuid"))
+        if isinstance(uuid, Known) and isinstance(listed, Known) and uuid.value != listed.value:
+            reason = f"{MATMUL.name} measured {uuid.value}, the driver lists {listed.value} at {bus_id}"
+            return Unknown(reason, recordings=(MATMUL.name, *listed.recordings))
+        return None
 
     @cached_property
     def _matmul(self) -> matmul.Matmul | Unknown:
@@ -244,6 +284,9 @@ class Sources:
         if bus_id is None:
             return Unknown(SLOT_UNKNOWN, causes=_LOST)
         result = found.result(bus_id, dtype, size)
+        stranger = self._stranger(bus_id, result.uuid)
+        if stranger is not None:
+            return stranger
         if (bus_id, dtype, size) not in found.results and isinstance(result.tflops, Unknown):
             return Unknown(result.tflops.reason, recordings=(MATMUL.name,), causes=_LOST)
         return result
@@ -254,6 +297,9 @@ class Sources:
         if isinstance(found, Unknown):
             return found
         results = [r for (device, kind, _), r in found.results.items() if (device, kind) == (bus_id, dtype)]
+        if found.unplaced_wrong:
+            reason = f"{found.unplaced_wrong} wrong products are of a GPU whose bus id is unknown"
+            return Unknown(reason, recordings=(MATMUL.name,))
         if results:
             return results
         reason = f"the matmul probe has no {dtype} result of {bus_id}" if bus_id else SLOT_UNKNOWN

@@ -45,6 +45,8 @@ def sentence(results: Seen) -> str:
     says = {"accepted": _accepted, "accepted-with-advisories": _advisories, "rejected": _rejected}
     rest = _busy(results) if is_busy(results) else says.get(results["acceptance"], _incomplete)(results)
     ended = _ENDED.get(results["exit_status"], "")
+    if results.get("foreign_failure"):
+        ended += f" Yet {results['foreign_failure']}, a test that is no check, failed."
     where = f"{headline(results)} at tier {results['tier']} on {results['host']}"
     return f"{where}{rest}{ended}{f' {SUBSET}' if results['subset'] else ''}"
 

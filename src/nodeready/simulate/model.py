@@ -73,8 +73,9 @@ class Gpu:
 
     `at_boot` is false where the firmware already missed it, `on_bus` where it is gone now, and
     `answers` where its config space reads all ones. `cuda_error` is what CUDA says on its first
-    use. `printed` replaces single values of
-    `nvidia-smi -q`, by their path in the XML; `every_value` replaces all but the bus id. Powers are
+    use. `load_events` are further clock event reasons under load, in samples by
+    their bit. `printed` replaces single values of `nvidia-smi -q`, by their path in the XML;
+    `every_value` replaces all but the bus id. Powers are
     in W, clocks in MHz, temperatures and `margin` in degrees C, `links` one text per NVLink.
     """
 
@@ -117,6 +118,7 @@ class Gpu:
     recovery_action: str = "None"
     active_events: set[str] = field(default_factory=lambda: {"gpu_idle"})
     event_counters: dict[str, int] = field(default_factory=dict)
+    load_events: dict[str, int] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)
     every_value: str = ""
 

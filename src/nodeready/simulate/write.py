@@ -1,4 +1,4 @@
-"""Writing the evidence folder of a simulated node: whole or not at all."""
+"""Writing a simulated node, as evidence or as commands: whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nodeready.simulate.build import NoSuchNodeError, build
+from nodeready.simulate.commands import RECORDED, write_commands
 from nodeready.simulate.faults import faults
-from nodeready.simulate.outputs.names import outputs
+from nodeready.simulate.outputs.names import other_forms, outputs
 from nodeready.simulate.releases import LATEST
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from nodeready.simulate.commands import Asked
     from nodeready.simulate.model import Node
+    from nodeready.simulate.outputs.output import Output
 
 _SETTINGS = ("gpu.count", "driver")
 
@@ -35,17 +38,45 @@ def simulate(
 ) -> None:
     """Write the evidence of a node that does not exist, healthy but for the named faults.
 
-    `settings` knows `gpu.count` and `driver`. Raises `SimulateError` for what is not known, and where `out` holds
-    something already.
+    `settings` knows `gpu.count` and `driver`. Raises `SimulateError` for what is not known, and where
+    `out` holds something already.
     """
-    node = healthy(node_type, settings or {}, seed)
+    recorded = outputs(faulty(node_type, fault_names, settings or {}, seed))
+    _whole(out, lambda folder: _fill(folder, recorded))
+
+
+def simulate_commands(
+    node_type: str,
+    out: Path,
+    probes: Iterable[Asked],
+    fault_names: Sequence[str] = (),
+    settings: dict[str, str] | None = None,
+    seed: int = 0,
+) -> None:
+    """Write the same node as a folder to be put first on PATH: a live run then finds that node here.
+
+    `probes` are what such a run asks. Raises as `simulate` does.
+    """
+    node = faulty(node_type, fault_names, settings or {}, seed)
+    answers = {**other_forms(node), **outputs(node)}
+
+    def fill(folder: Path) -> None:
+        _fill(folder / RECORDED, answers)
+        write_commands(folder, answers, probes)
+
+    _whole(out, fill)
+
+
+def faulty(node_type: str, fault_names: Sequence[str], settings: dict[str, str], seed: int) -> Node:
+    """A node with some faults, each of which befalls it once; raises `SimulateError`."""
+    node = healthy(node_type, settings, seed)
     known = {fault.name: fault for fault in faults(node_type)}
     for name in fault_names:
         if name not in known:
             raise SimulateError(f"there is no fault {name!r}: {_near(name, known)}")
     for name in dict.fromkeys(fault_names):
         known[name].apply(node)
-    write(node, out)
+    return node
 
 
 def healthy(node_type: str, settings: dict[str, str], seed: int) -> Node:
@@ -65,8 +96,8 @@ def healthy(node_type: str, settings: dict[str, str], seed: int) -> Node:
         raise SimulateError(str(error)) from None
 
 
-def write(node: Node, out: Path) -> None:
-    """Write every output of a node below `out`, which must be absent or an empty folder."""
+def _whole(out: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a folder beside `out` and put it there; `out` must be absent or an empty folder."""
     if out.is_dir() and any(out.iterdir()):
         raise SimulateError(f"{out} is not empty: name a folder that does not exist yet")
     if out.exists() and not out.is_dir():
@@ -77,7 +108,7 @@ def write(node: Node, out: Path) -> None:
     except OSError as error:
         raise SimulateError(f"{out} cannot be written: {error.strerror}") from None
     try:
-        _fill(node, beside)
+        fill(beside)
         beside.chmod(0o755)
         os.replace(beside, out)  # noqa: PTH105 - Path.replace says the same of files only
     except OSError as error:
@@ -86,11 +117,12 @@ def write(node: Node, out: Path) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _fill(node: Node, folder: Path) -> None:
-    for name, output in outputs(node).items():
+def _fill(folder: Path, recorded: dict[str, Output]) -> None:
+    for name, output in recorded.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(output.stdout)
+        if output.stdout or not output.rc:
+            path.write_bytes(output.stdout)
         if output.rc:
             Path(f"{path}.rc").write_text(f"{output.rc}\n", encoding="ascii")
         if output.stderr:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nodeready.simulate.faults.checks import plausible, recommended, required
 from nodeready.simulate.faults.fault import (
     ADVISORY,
+    BY_LOAD,
     FAIL,
     UNVERIFIED,
     Expected,
@@ -101,7 +102,8 @@ def _mask_half(node: Node) -> None:
 
 
 def _masked(node: Node) -> tuple[Expected, ...]:
-    return rows(UNVERIFIED, _FP16, _FP32, on=map(subject, node.gpus[len(node.gpus) // 2 :]))
+    hidden = map(subject, node.gpus[len(node.gpus) // 2 :])
+    return (*rows(UNVERIFIED, "frameworks.torch"), *rows(UNVERIFIED, *BY_LOAD, on=hidden))
 
 
 def _cut(node: Node) -> None:
@@ -160,7 +162,7 @@ FAULTS = (
         "cuda-fails-on-one",
         "nvidia-smi shows nothing, and the first kernel on one GPU fails.",
         _fail_in_cuda,
-        on_victim(UNVERIFIED, _FP16, _FP32),
+        together(on_node(FAIL, "frameworks.torch"), on_victim(UNVERIFIED, *BY_LOAD)),
         case="C10",
     ),
     Fault(
@@ -173,26 +175,26 @@ FAULTS = (
         "torch-cpu-build",
         "The environment that runs the jobs holds a CPU build of PyTorch.",
         _install_cpu_build,
-        together(on_node(FAIL, "frameworks.torch"), on_every_gpu(UNVERIFIED, _FP16, _FP32)),
+        together(on_node(FAIL, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD)),
     ),
     Fault(
         "torch-without-sm90",
         "PyTorch was built for older GPUs: it reports the H100s as available and fails at the first kernel.",
         _build_without_sm90,
-        together(on_node(FAIL, "frameworks.torch"), on_every_gpu(UNVERIFIED, _FP16, _FP32)),
+        together(on_node(FAIL, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD)),
         case="C8",
     ),
     Fault(
         "torch-missing",
         "The Python that was named has no PyTorch at all.",
         _without_torch,
-        together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, _FP16, _FP32)),
+        together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD)),
     ),
     Fault(
         "torch-too-old",
         "The environment still holds PyTorch 1.13, which was built before Hopper and for CUDA 11.",
         _install_1_13,
-        together(on_node(FAIL, "frameworks.torch"), on_every_gpu(UNVERIFIED, _FP16, _FP32)),
+        together(on_node(FAIL, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD)),
         case="C8",
     ),
     Fault(
@@ -213,6 +215,6 @@ FAULTS = (
         "matmul-result-cut",
         "The document of the load was cut on its way: nothing is known of any GPU's speed.",
         _cut,
-        on_every_gpu(UNVERIFIED, _FP16, _FP32),
+        on_every_gpu(UNVERIFIED, *BY_LOAD),
     ),
 )

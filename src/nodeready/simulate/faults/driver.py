@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nodeready.simulate.faults.driverless import no_answer, no_module, unanswered, without_load, without_module
 from nodeready.simulate.faults.fault import (
     ADVISORY,
+    BY_LOAD,
     FAIL,
     UNVERIFIED,
     Fault,
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from nodeready.simulate.model import Node
     from nodeready.simulate.shapes import Shape
 
-_COMPUTE = ("compute.matmul-fp16", "compute.matmul-fp32")
+# a kernel log without any word of the driver says nothing of its GPUs
+_NO_WORD = on_node(UNVERIFIED, "health.xid", "health.sxid")
 _BEFORE_THE_UPGRADE = "580.159.03"
 
 
@@ -120,14 +122,14 @@ FAULTS = (
         "driver-not-loaded",
         "The kernel was upgraded and the module was not built for it: nvidia-smi exits 9.",
         _lose_the_module,
-        no_module,
+        together(no_module, _NO_WORD),
         case="B2",
     ),
     Fault(
         "secure-boot",
         "Secure Boot refuses the unsigned module: the same error of nvidia-smi, and a line in the kernel log.",
         _refuse_the_module,
-        no_module,
+        together(no_module, _NO_WORD),
         case="B3",
     ),
     Fault(
@@ -166,9 +168,9 @@ FAULTS = (
         "The image still holds a driver of CUDA 11: it runs, and nothing built for CUDA 12 or newer starts on it.",
         _install_520,
         together(
-            on_node(FAIL, "driver.version", "cuda.driver-version"),
-            on_node(UNVERIFIED, "driver.branch-supported", "driver.security-floor", "frameworks.torch"),
-            on_every_gpu(UNVERIFIED, "health.recovery-action", *_COMPUTE),
+            on_node(FAIL, "driver.version", "cuda.driver-version", "frameworks.torch"),
+            on_node(UNVERIFIED, "driver.branch-supported", "driver.security-floor"),
+            on_every_gpu(UNVERIFIED, "health.recovery-action", *BY_LOAD),
         ),
     ),
     Fault(
@@ -200,14 +202,14 @@ FAULTS = (
         "uvm-missing",
         "The device file of nvidia-uvm is missing: nvidia-smi shows all GPUs, and CUDA starts on none.",
         _lose_uvm,
-        together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *_COMPUTE)),
+        together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD)),
         case="C9",
     ),
     Fault(
         "cuda-802-with-a-good-fabric",
         "CUDA says that the system is not initialised (802) although the fabric is: a matter of kernel and driver.",
         _refuse_cuda,
-        together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *_COMPUTE)),
+        together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD)),
         case="C3",
         can_have=_has_fabric,
     ),
@@ -215,7 +217,7 @@ FAULTS = (
         "compute-mode-exclusive",
         "One GPU lets only one process in, and somebody is in: it cannot be measured, and is not broken.",
         _hold_exclusively,
-        on_victim(UNVERIFIED, *_COMPUTE),
+        together(on_node(FAIL, "frameworks.torch"), on_victim(UNVERIFIED, *BY_LOAD)),
         case="C15",
     ),
 )

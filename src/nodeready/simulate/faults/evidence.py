@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.checks import every_gpu_check
 from nodeready.simulate.faults.fault import (
+    FAIL,
     UNVERIFIED,
     Expected,
     Fault,
@@ -83,6 +84,7 @@ FAULTS = (
         "The driver still lists one GPU and answers Unknown Error to every question about it.",
         _say_nothing,
         together(
+            on_node(FAIL, "frameworks.torch"),
             lambda node: rows(UNVERIFIED, *every_gpu_check(node), on=(subject(victim(node)),)),
             on_node(UNVERIFIED, "container.gpu-visible"),
         ),

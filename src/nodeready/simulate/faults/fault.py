@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from nodeready.simulate.shapes import Shape
 
 FAIL, UNVERIFIED, ADVISORY = "fail", "unverified", "advisory"
+# what is judged by the matrix products, and so unknown of a GPU that did none
+BY_LOAD = ("compute.matmul-fp16", "compute.matmul-fp32", "health.clock-events")
 
 
 @dataclass(frozen=True)

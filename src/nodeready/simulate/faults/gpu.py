@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate import products
 from nodeready.simulate.faults.fault import (
+    BY_LOAD,
     FAIL,
     UNVERIFIED,
     Expected,
@@ -18,6 +19,7 @@ from nodeready.simulate.faults.fault import (
     rows,
     subject,
     together,
+    unless_alone,
     victim,
 )
 from nodeready.simulate.model import INACTIVE, Gpu, Node, Rate
@@ -137,8 +139,9 @@ FAULTS = (
         _turn_mig_on,
         together(
             on_victim(FAIL, "gpu.mig"),
+            unless_alone(on_node(FAIL, "frameworks.torch")),
             on_victim(UNVERIFIED, "nvlink.links-active", "health.row-remap-pending", "health.row-remap-failure"),
-            on_victim(UNVERIFIED, *_COMPUTE),
+            on_victim(UNVERIFIED, *BY_LOAD),
             if_alone(on_node(UNVERIFIED, "frameworks.torch")),
         ),
         case="H15",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.fault import (
     ADVISORY,
+    BY_LOAD,
     FAIL,
     UNVERIFIED,
     Fault,
@@ -133,6 +134,15 @@ def _overheat(node: Node) -> None:
     gpu.event_counters["hw_therm_slowdown"] = 13_300_000
 
 
+def _brake_under_load(node: Node) -> None:
+    victim(node).load_events["0x80"] = 3
+
+
+def _overheat_under_load(node: Node) -> None:
+    victim(node).load_events["0x40"] = 31
+    victim(node).event_counters["hw_therm_slowdown"] = 2_480_000
+
+
 def _cap_power(node: Node) -> None:
     victim(node).active_events = {"sw_power_cap"}
 
@@ -242,8 +252,8 @@ FAULTS = (
         _refuse_work,
         together(
             on_victim(FAIL, "health.recovery-action"),
-            on_node(FAIL, "health.xid"),
-            on_victim(UNVERIFIED, "compute.matmul-fp16", "compute.matmul-fp32"),
+            on_node(FAIL, "health.xid", "frameworks.torch"),
+            on_victim(UNVERIFIED, *BY_LOAD),
         ),
         case="B17",
     ),
@@ -264,6 +274,20 @@ FAULTS = (
         "hw-thermal-slowdown",
         "One GPU's own protection slows it down for heat.",
         _overheat,
+        on_victim(FAIL, "health.clock-events"),
+        case="F16",
+    ),
+    Fault(
+        "power-brake-under-load",
+        "A power supply gives way for moments under full load: idle, nothing is to be seen of it.",
+        _brake_under_load,
+        on_victim(FAIL, "health.clock-events"),
+        case="F15",
+    ),
+    Fault(
+        "hw-thermal-under-load",
+        "One GPU slows itself down for heat under full load, and is cool when idle.",
+        _overheat_under_load,
         on_victim(FAIL, "health.clock-events"),
         case="F16",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.fault import (
+    BY_LOAD,
     FAIL,
     UNVERIFIED,
     Fault,
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from nodeready.simulate.model import FabricManager, Gpu, Node
     from nodeready.simulate.shapes import Shape
 
-_COMPUTE = ("compute.matmul-fp16", "compute.matmul-fp32")
-_NO_CUDA = together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *_COMPUTE))
+_NO_CUDA = together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD))
 
 
 def _linked(shape: Shape) -> bool:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nodeready.simulate.build import build
 from nodeready.simulate.faults.checks import every_gpu_check
 from nodeready.simulate.faults.driverless import ON_THE_BUS, no_answer, no_module, without_module
 from nodeready.simulate.faults.fault import (
@@ -22,10 +23,11 @@ from nodeready.simulate.faults.fault import (
     victim,
     xid,
 )
-from nodeready.simulate.outputs.output import Output, not_installed
 
 if TYPE_CHECKING:
     from nodeready.simulate.model import Node
+    from nodeready.simulate.outputs.output import Output
+    from nodeready.simulate.shapes import Shape
 
 
 def _lose(node: Node) -> None:
@@ -68,6 +70,15 @@ def _hide_all(node: Node) -> None:
     node.driver.refusal = f"Unable to determine the device handle for GPU{place}: Unknown Error\n"
     node.driver.refusal_status = 255
     node.driver.cuda_refusal = "cuInit: error 999 (unknown error)"
+
+
+def _add_one(node: Node) -> None:
+    count = len(node.gpus) + 1
+    node.gpus.append(build(node.shape.node_type, node.seed, count).gpus[-1])
+
+
+def _has_room(shape: Shape) -> bool:
+    return len(shape.places) > shape.gpus
 
 
 def _lost(node: Node) -> tuple[Expected, ...]:
@@ -125,7 +136,6 @@ def _read_as_plain_user(node: Node) -> None:
 
 def _without_pciutils(node: Node) -> None:
     node.absent.add("lspci")
-    node.spoilers["lspci_-nnvvv"] = lambda _: not_installed("lspci")
 
 
 FAULTS = (
@@ -141,6 +151,13 @@ FAULTS = (
         _never_there,
         _short_of_one,
         case="B19",
+    ),
+    Fault(
+        "one-gpu-too-many",
+        "The node holds one GPU more than was bought: it is another node than the one that was meant.",
+        _add_one,
+        on_node(FAIL, "gpu.count", "pcie.gpu-present"),
+        can_have=_has_room,
     ),
     Fault(
         "gpu-rev-ff",

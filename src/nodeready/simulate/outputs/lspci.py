@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodeready.simulate.outputs.output import Output
+from nodeready.simulate.outputs.output import Output, not_installed
 from nodeready.simulate.pci import RATES, LinkState, PciDevice
 from nodeready.simulate.pci_tree import devices
 
@@ -43,10 +43,14 @@ def verbose(node: Node) -> Output:
 
 def listing(node: Node) -> Output:
     """`lspci -nn`: one line for each function."""
+    if "lspci" in node.absent:
+        return not_installed("lspci")
     return Output("".join(f"{_head(device, numbers=True)}\n" for device in devices(node)).encode())
 
 
 def _verbose(node: Node, *, numbers: bool) -> Output:
+    if "lspci" in node.absent:
+        return not_installed("lspci")
     blocks = ("\n".join(_block(device, numbers=numbers)) + "\n\n" for device in devices(node))
     return Output("".join(blocks).encode())
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from nodeready.simulate.outputs.output import Output
 
 OUTPUTS: dict[str, Callable[[Node], Output | None]] = {
-    "nvidia-smi_-q_-x": nvidia_smi_q.xml,
-    "nvidia-smi_-q": nvidia_smi_q.text,
     "nvidia-smi_nvlink_-s": nvidia_smi.nvlink_status,
     "nvidia-smi_--query-gpu=pci.bus_id,compute_cap_--format=csv": nvidia_smi.compute_capabilities,
     "nvidia-smi_topo_-m": host.topology,
@@ -55,13 +53,26 @@ OUTPUTS: dict[str, Callable[[Node], Output | None]] = {
 }
 
 
+# what a node gives besides, in other words: evidence need not hold it, a live run asks for it all the same
+OTHER_FORMS: dict[str, Callable[[Node], Output]] = {
+    "lspci_-vvv": lspci.verbose,
+    "lspci_-nn": lspci.listing,
+    "journalctl_-k_-b_--no-pager_-o_short-iso": kernel_log.journal,
+}
+
+
+def other_forms(node: Node) -> dict[str, Output]:
+    """Further outputs of the node, by their evidence names."""
+    return {name: render(node) for name, render in OTHER_FORMS.items()}
+
+
 def outputs(node: Node) -> dict[str, Output]:
     """What each command and file of the node gives; one that the node does not have is left out."""
+    rendered = {**nvidia_smi_q.documents(node), **{name: render(node) for name, render in OUTPUTS.items()}}
     found = {}
-    for name, render in OUTPUTS.items():
-        output = render(node)
-        if output is not None and name in node.spoilers:
-            output = node.spoilers[name](output)
-        if output is not None:
-            found[name] = output
+    for name, output in rendered.items():
+        spoil = node.spoilers.get(name)
+        arrived = spoil(output) if spoil is not None and output is not None else output
+        if arrived is not None:
+            found[name] = arrived
     return found

@@ -5,24 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from nodeready.simulate.model import READ_AT, Node
+from nodeready.simulate.model import READ_AT
 from nodeready.simulate.outputs.nvidia_smi import refusal
 from nodeready.simulate.outputs.output import Output
 from nodeready.simulate.outputs.smi_tree import gpu_fields
 
 if TYPE_CHECKING:
+    from nodeready.simulate.model import Gpu, Node
     from nodeready.simulate.outputs.smi_field import Field
 
+    Trees = list[tuple[Gpu, tuple[Field, ...]]]
+
+XML, TEXT = "nvidia-smi_-q_-x", "nvidia-smi_-q"
 # the column of the colon in the text, and the document type of the XML, by driver branch
 _COLUMNS = ((580, 55), (0, 42))
 _DOCUMENT_TYPES = ((580, 13), (535, 12), (0, 11))
 
 
-def xml(node: Node) -> Output:
-    """`nvidia-smi -q -x`."""
+def documents(node: Node) -> dict[str, Output]:
+    """`nvidia-smi -q -x` and `nvidia-smi -q`, by their evidence names."""
     refused = refusal(node)
     if refused is not None:
-        return refused
+        return dict.fromkeys((XML, TEXT), refused)
+    trees = [(gpu, gpu_fields(node, gpu, minor)) for minor, gpu in enumerate(node.listed_gpus)]
+    return {XML: _xml(node, trees), TEXT: _text(node, trees)}
+
+
+def _xml(node: Node, trees: Trees) -> Output:
     lines = [
         '<?xml version="1.0" ?>',
         f'<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v{_by_branch(_DOCUMENT_TYPES, node)}.dtd">',
@@ -30,21 +39,17 @@ def xml(node: Node) -> Output:
         f"\t<timestamp>{READ_AT}</timestamp>",
         f"\t<driver_version>{node.driver.library}</driver_version>",
         f"\t<cuda_version>{node.driver.cuda}</cuda_version>",
-        f"\t<attached_gpus>{len(node.listed_gpus)}</attached_gpus>",
+        f"\t<attached_gpus>{len(trees)}</attached_gpus>",
     ]
-    for minor, gpu in enumerate(node.listed_gpus):
+    for gpu, fields in trees:
         lines.append(f'\t<gpu id="0000{gpu.bus_id.upper()}">')
-        lines += _xml_lines(gpu_fields(node, gpu, minor), "\t\t")
+        lines += _xml_lines(fields, "\t\t")
         lines += ["\t</gpu>", ""]
     lines.append("</nvidia_smi_log>")
     return Output("".join(f"{line}\n" for line in lines).encode())
 
 
-def text(node: Node) -> Output:
-    """`nvidia-smi -q`."""
-    refused = refusal(node)
-    if refused is not None:
-        return refused
+def _text(node: Node, trees: Trees) -> Output:
     column = _by_branch(_COLUMNS, node)
 
     def head(label: str, value: object) -> str:
@@ -58,11 +63,11 @@ def text(node: Node) -> Output:
         head("Driver Version", node.driver.library),
         head("CUDA Version", node.driver.cuda),
         "",
-        head("Attached GPUs", len(node.listed_gpus)),
+        head("Attached GPUs", len(trees)),
     ]
-    for minor, gpu in enumerate(node.listed_gpus):
+    for gpu, fields in trees:
         lines.append(f"GPU 0000{gpu.bus_id.upper()}")
-        lines += _text_lines(gpu_fields(node, gpu, minor), 1, column)
+        lines += _text_lines(fields, 1, column)
         lines.append("")
     return Output("".join(f"{line}\n" for line in lines).encode())
 

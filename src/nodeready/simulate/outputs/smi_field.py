@@ -55,10 +55,11 @@ def of_release(fields: tuple[Field, ...], release: int) -> tuple[Field, ...]:
     """The fields that a driver prints; 580178 is the release of 580.178.04."""
     kept = []
     for field in fields:
-        if _first(field.since) <= release <= _last(field.until):
-            below = of_release(field.children, release)
-            same = len(below) == len(field.children) and all(map(is_, below, field.children))
-            kept.append(field if same else replace(field, children=below))
+        if (field.since or field.until != LATEST) and not _first(field.since) <= release <= _last(field.until):
+            continue
+        below = of_release(field.children, release) if field.children else ()
+        same = len(below) == len(field.children) and all(map(is_, below, field.children))
+        kept.append(field if same else replace(field, children=below))
     return tuple(kept)
 
 

@@ -157,7 +157,7 @@ def _figures(node: Node, gpu: Gpu, dtype: str, size: int, rate: Rate) -> dict[st
         "clocks": {"samples": samples, "sm_mhz": {"min": clock - 45, "median": clock, "max": clock + 75}},
         "events": {
             "samples": samples,
-            "reasons": {"0x4": samples - 1} if dtype == "float16" else {},
+            "reasons": {**({"0x4": samples - 1} if dtype == "float16" else {}), **gpu.load_events},
             "power_w": {
                 "min": round(draw * 0.97, 2),
                 "median": round(draw, 2),

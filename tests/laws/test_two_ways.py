@@ -1,0 +1,306 @@
+"""One node two ways: NVML, asked by the real probe on a fake library, says what nvidia-smi says, and is judged alike.
+
+Both are rendered from one model: the configuration of tests/fake_nvml by simulate/nvml_config, the documents by
+simulate/outputs. What differs must be in the lists below, with its reason; what is in the lists must differ.
+"""
+
+import importlib.util
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nodeready.baseline import load, node_types
+from nodeready.check import load_checks
+from nodeready.engine import Judging
+from nodeready.evidence.capture import Evidence
+from nodeready.evidence.recording import Recording
+from nodeready.facts import nvidia_smi_xml, nvlink, nvml, query_gpu, topology
+from nodeready.facts.nvidia_smi import FIELDS
+from nodeready.gate import terms_of
+from nodeready.node import Node
+from nodeready.node.catalogue import NVML
+from nodeready.plan import Plan
+from nodeready.reading import Unknown
+from nodeready.simulate.build import build
+from nodeready.simulate.faults import faults
+from nodeready.simulate.nvml_config import render
+from nodeready.simulate.outputs.names import outputs
+from nodeready.simulate.releases import RELEASES
+
+spec = importlib.util.spec_from_file_location("fake_nvml_build", Path(__file__).parents[1] / "fake_nvml" / "build.py")
+fake = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(fake)
+
+SMI = "nvidia-smi_"
+XML, LINKS, CAPABILITY, TOPOLOGY = (
+    probe.name for probe in (nvidia_smi_xml.SMI_XML, nvlink.NVLINK_STATUS, query_gpu.COMPUTE_CAPABILITY, topology.TOPO)
+)
+CHECKS = load_checks()
+
+# fields that only one of the two gives, of any GPU
+NO_CALL = {"gpu_part": "NVML has a call for the board's part number only"}
+# of drivers of some branches
+LACKING = {
+    "recovery_action": (range(525, 570), "nvidia-smi has a reset status instead, which NVML has no call for"),
+    "margin": (range(570), "the library has no nvmlDeviceGetMarginTemperature"),
+    "fabric_state": (range(525), "the library has no nvmlDeviceGetGpuFabricInfo"),
+    "fabric_status": (range(525), "the library has no nvmlDeviceGetGpuFabricInfo"),
+}
+# fields that only one of the two gives, of the GPU that a fault befalls
+OF_THE_VICTIM = {
+    "field-not-available": {"memory_used": "one call gives both amounts, so that it refuses both"},
+    "one-gpu-unknown-error": {
+        "device_id": "NVML gives the ids with the PCI address",
+        "subsystem_id": "NVML gives the ids with the PCI address",
+        "minor": "nvidia-smi lists the GPU by it",
+        "processes": "nvidia-smi has no words for a list that it could not get",
+        "nvlinks": "nvidia-smi has no other words for links that do not answer than that all are inactive",
+    },
+}
+# what NVML says where nvidia-smi has no document
+NO_DOCUMENT = {
+    "driver-not-loaded": "nvmlInit: DRIVER_NOT_LOADED",
+    "secure-boot": "nvmlInit: DRIVER_NOT_LOADED",
+    "nouveau-loaded": "nvmlInit: DRIVER_NOT_LOADED",
+    "gpu-missing-since-boot": "nvmlInit: DRIVER_NOT_LOADED",
+    "driver-library-mismatch": "nvmlInit: LIB_RM_VERSION_MISMATCH",
+    "nvidia-smi-hangs": "nvmlInit: no answer in 2 s",
+}
+# keys that NVML alone leaves unverified on a healthy node
+NOT_BY_NVML = {
+    "driver.responds": "it is nvidia-smi that must answer",
+    "driver.matches-library": "NVML tells one version, that of the kernel's module",
+    "container.gpu-visible": "the GPUs inside are compared with those that nvidia-smi lists",
+}
+# keys that are judged otherwise by NVML alone: the fault, and the verdict by nvidia-smi and by NVML
+JUDGED_OTHERWISE = {
+    "one-gpu-unknown-error": {"gpu.product": ("unverified", "pass")},
+    "old-driver": {"thermal.margin": ("pass", "unverified"), "nvlink.fabric-state": ("pass", "unverified")},
+}
+
+
+def make(node_type, fault="", **settings):
+    """The model of a node, with a fault."""
+    node = build(node_type, seed=1, **settings)
+    for found in faults(node_type):
+        if found.name == fault:
+            found.apply(node)
+    return node
+
+
+def recorded(node):
+    """What the commands of a node print, before anything is lost on the way; nvidia-smi is installed."""
+    node = replace(node, absent=set(), spoilers={})
+    return {name: Recording(name, rc=o.rc, stdout=o.stdout, stderr=o.stderr) for name, o in outputs(node).items()}
+
+
+def of_gpus(recordings):
+    """What nvidia-smi prints of GPUs; its matrix shows network adapters too."""
+    return {name: found for name, found in recordings.items() if name.startswith(SMI) and name != TOPOLOGY}
+
+
+@pytest.fixture(scope="session")
+def ask(tmp_path_factory):
+    """The recording of the nvml probe on a node."""
+    library = fake.build(tmp_path_factory.getbasetemp() / "fake_nvml")
+    folder, known = tmp_path_factory.mktemp("nodes"), {}
+
+    def run(node):
+        text = render(node)
+        if text not in known:
+            path = folder / f"{len(known)}.conf"
+            path.write_text(text)
+            deadline = ("--deadline", 2) if "hang" in text else ()
+            document, process = fake.run_probe(library, path, *deadline)
+            assert process.stderr == ""
+            known[text] = Recording(NVML.name, rc=process.returncode, stdout=json.dumps(document).encode())
+        return known[text]
+
+    return run
+
+
+def same(name, one, other):
+    """Whether two readings say the same, or both nothing; nvidia-smi prints power to two decimals."""
+    if isinstance(one, Unknown) or isinstance(other, Unknown):
+        return isinstance(one, Unknown) and isinstance(other, Unknown)
+    if name == "power_draw":
+        return one.value.unit == other.value.unit and abs(one.value.value - other.value.value) < 0.0051
+    return one.value == other.value
+
+
+def shown(reading):
+    return f"unknown ({reading.reason})" if isinstance(reading, Unknown) else str(reading.value)
+
+
+def differences(recordings, library):
+    """(bus id, field): what nvidia-smi says, what NVML says."""
+    smi, links = nvidia_smi_xml.parse(recordings[XML].stdout), nvlink.parse(recordings[LINKS].stdout)
+    capability = query_gpu.parse(recordings[CAPABILITY].stdout)
+    pairs = {
+        ("node", "driver_version"): (smi.driver_version, library.driver_version),
+        ("node", "cuda_version"): (smi.cuda_version, library.cuda_version),
+        ("node", "gpu_count"): (smi.attached, library.device_count),
+    }
+    assert list(smi.gpus) == list(library.gpus)
+    for index, (bus_id, fields) in enumerate(smi.gpus.items()):
+        mine = library.gpus[bus_id]
+        pairs |= {(bus_id, name): (fields[name], mine[name]) for name in FIELDS}
+        pairs[bus_id, "compute_capability"] = capability[bus_id], mine["compute_capability"]
+        pairs[bus_id, "nvlinks"] = up(links.gpus[index].links), up(mine["nvlinks"])
+    return {at: tuple(map(shown, pair)) for at, pair in pairs.items() if not same(at[1], *pair)}
+
+
+def up(links):
+    """The links that are up, by number and speed: where none is, nvidia-smi does not list them."""
+    return links.map(lambda found: [(link.index, link.speed) for link in found if link.speed is not None])
+
+
+def expected(node, of_victim=()):
+    """The differences that the lists above know of a node."""
+    lacking = [name for name, (branches, _) in LACKING.items() if node.driver.major in branches]
+    answering = [gpu.bus_id for gpu in node.listed_gpus if gpu.answers_queries]
+    listed = {(bus_id, name) for bus_id in answering for name in (*NO_CALL, *lacking)}
+    return listed | {(node.gpus[len(node.gpus) // 2].bus_id, name) for name in of_victim}
+
+
+def verdicts(node_type, recordings, checks=NVML.serves, tier=NVML.tier):
+    """The verdicts of some checks on a node, by key and subject."""
+    baseline = load(node_type)
+    judging = Judging(Plan(baseline, tier), Node(Evidence("folder", "h", recordings), terms_of(baseline)))
+    for check_id in checks:
+        for subject in judging.plan.subjects(CHECKS[check_id].per):
+            judging.run(CHECKS[check_id], subject)
+    assert not judging.errors
+    return {(f.key, f.subject): f.verdict.value for f in judging.findings() if f.check in checks}
+
+
+def with_nvml_alone(recordings, probed):
+    return {**{n: r for n, r in recordings.items() if not n.startswith(SMI)}, NVML.name: probed}
+
+
+def test_a_healthy_node_says_the_same_two_ways(node_type, ask):
+    node = make(node_type)
+    library = nvml.parse(ask(node).stdout)
+    found = differences(recorded(node), library)
+    assert found.keys() == expected(node), found
+    no_fabric = {"fabric_state", "fabric_status"} if node.shape.fabric[0] == "N/A" else set()
+    for fields in library.gpus.values():
+        assert {name for name in FIELDS if isinstance(fields[name], Unknown)} == {*NO_CALL, *no_fabric}
+
+
+def test_pairs_of_gpus_are_joined_two_ways(node_type, ask):
+    node = make(node_type)
+    matrix = topology.parse(recorded(node)[TOPOLOGY].stdout)
+    library = nvml.parse(ask(node).stdout)
+    joined = {
+        (one, other): library.gpus[gpu.bus_id]["p2p_nvlink"].value[peer.bus_id] == "OK"
+        for one, gpu in enumerate(node.gpus)
+        for other, peer in enumerate(node.gpus)
+        if one != other
+    }
+    printed = {(a, b): matrix.link(f"GPU{a}", f"GPU{b}").value.startswith("NV") for a, b in joined}
+    assert joined == printed
+    assert any(joined.values()) == (node.shape.joined > 1)
+
+
+def test_nvml_alone_gives_the_verdicts_of_a_healthy_node(node_type, ask):
+    node = make(node_type)
+    recordings = recorded(node)
+    whole = verdicts(node_type, recordings, tuple(CHECKS), "acceptance")
+    alone = verdicts(node_type, with_nvml_alone(recordings, ask(node)), tuple(CHECKS), "acceptance")
+    changed = {at: verdict for at, verdict in alone.items() if whole[at] != verdict}
+    assert changed == {(key, "node"): "unverified" for key in NOT_BY_NVML if (key, "node") in whole}
+    assert {"pass"} == {whole[at] for at in changed}
+
+
+@pytest.mark.parametrize("branch", [branch for branch in RELEASES if branch != "580"])
+def test_every_driver_branch_says_the_same_two_ways(branch, ask):
+    node = make("sxm-1", driver=branch)
+    found = differences(recorded(node), nvml.parse(ask(node).stdout))
+    assert found.keys() == expected(node), found
+
+
+def cases():
+    """Every fault once, on sxm or on the first type that can have it; and some on a GPU that is alone."""
+    found = {}
+    for node_type in ("sxm", *node_types()):
+        for fault in faults(node_type):
+            found.setdefault(fault.name, node_type)
+    alone = ("gpu-fell-off-the-bus", "gpu-missing-since-boot", "gpu-rev-ff", "one-gpu-unknown-error")
+    pairs = [*((node_type, name) for name, node_type in found.items()), *(("pcie", name) for name in alone)]
+    return [pytest.param(*pair, id=":".join(pair)) for pair in pairs]
+
+
+@cache
+def a_healthy(node_type):
+    """The configuration and the recordings of a healthy node."""
+    node = make(node_type)
+    return render(node), recorded(node)
+
+
+@pytest.mark.parametrize(("kind", "fault"), cases())
+def test_a_fault_says_the_same_two_ways(kind, fault, ask):
+    node = make(kind, fault)
+    recordings, (config, healthy) = recorded(node), a_healthy(kind)
+    if render(node) == config:  # not one that NVML sees; then nvidia-smi does not either
+        assert of_gpus(recordings) == of_gpus(healthy)
+        return
+    assert of_gpus(recordings) != of_gpus(healthy)
+    probed = ask(node)
+    library = nvml.parse(probed.stdout)
+    served = (verdicts(kind, recordings), verdicts(kind, with_nvml_alone(recordings, probed)))
+    if recordings[XML].rc:
+        without_document(node, fault, library, served)
+        return
+    found = differences(recordings, library)
+    assert found.keys() == expected(node, OF_THE_VICTIM.get(fault, {})), found
+    otherwise = {at: (served[0][at], verdict) for at, verdict in served[1].items() if served[0][at] != verdict}
+    assert {key: pair for (key, _), pair in otherwise.items()} == JUDGED_OTHERWISE.get(fault, {})
+
+
+def without_document(node, fault, library, served):
+    """nvidia-smi refused: NVML says why, or knows of the other GPUs."""
+    if fault == "lost-gpu-hides-all":
+        one_is_lost(node, library, served[1])
+        return
+    if node.driver.loaded and not node.listed_gpus:
+        assert (library.device_count.value, library.gpus) == (0, {})
+        assert {key for (key, _), verdict in served[1].items() if verdict == "fail"} == {"gpu.count"}
+    else:
+        assert (library.reason, library.missing) == (NO_DOCUMENT[fault], True)
+        assert served[0] == served[1]
+
+
+def one_is_lost(node, library, judged):
+    """nvidia-smi gave up at it: NVML knows all others, and they are judged as those of a healthy node."""
+    victim = node.gpus[len(node.gpus) // 2]
+    answering = replace(node, driver=replace(node.driver, refusal="", refusal_status=0))
+    smi = nvidia_smi_xml.parse(recorded(answering)[XML].stdout)
+    assert library.unplaced == {victim.place: "nvmlDeviceGetHandleByIndex: GPU_IS_LOST"}
+    assert set(library.gpus) == set(smi.gpus) - {victim.bus_id}
+    for bus_id, fields in library.gpus.items():
+        found = {name for name in FIELDS if not same(name, smi.gpus[bus_id][name], fields[name])}
+        assert found == set(NO_CALL), bus_id
+    well = verdicts("sxm", a_healthy("sxm")[1])
+    for (key, subject), verdict in judged.items():
+        if subject == f"gpu{victim.place}":
+            assert verdict == "unverified", key
+        elif subject != "node":
+            assert verdict == well[key, subject], (key, subject)
+
+
+def test_a_node_without_a_driver_has_no_library():
+    node = make("sxm", "driver-not-loaded")
+    assert "init-error 9" in render(node)
+    node.absent.add("nvidia-smi")
+    assert render(node) is None
+
+
+def test_a_value_that_nvml_has_no_number_for_is_refused():
+    node = make("pcie")
+    node.gpus[0].printed["ecc_errors/unheard_of"] = "1"
+    with pytest.raises(ValueError, match="ecc_errors/unheard_of"):
+        render(node)
