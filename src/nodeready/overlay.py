@@ -116,7 +116,11 @@ def _refuse_loosening(parent: dict[str, Any], entry: dict[str, Any], where: str)
     for field in ("plausible", "peak"):
         if parent.get(field) and entry.get(field) not in (None, parent[field]):
             raise BaselineError(f"{where} moves {field} from {parent[field]}: say why in loosened_because")
-    if str(entry.get("absent", "")).strip() and "absent" not in parent and (parent.get("required") or parent.get("recommended")):
+    if (
+        str(entry.get("absent", "")).strip()
+        and "absent" not in parent
+        and (parent.get("required") or parent.get("recommended"))
+    ):
         raise BaselineError(f"{where} drops a demand that its parent makes: say why in loosened_because too")
 
 

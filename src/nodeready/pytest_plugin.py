@@ -202,6 +202,11 @@ class GateRun:
         if report.failed and not getattr(report, "nodeready_check", False):
             self.gate.foreign_failure = self.gate.foreign_failure or report.nodeid
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """What could not be collected is said in full: tracebacks are off for the checks' sake."""
+        if report.failed:
+            self._say(str(report.longrepr))
+
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """ADVISORY and UNVERIFIED in pytest's own counts."""
         return _LABELS.get(getattr(report, "nodeready_verdict", ""))

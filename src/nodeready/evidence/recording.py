@@ -63,7 +63,7 @@ class Recording:
     def complaint(self) -> str:
         """The first line of what it said on standard error, else on standard output."""
         for stream in (self.stderr, self.stdout):
-            text = stream.decode("utf-8", "replace").strip()
+            text = stream.lstrip()[:4096].decode("utf-8", "replace").strip()  # not all of what may be a flood
             if text:
                 return text.splitlines()[0][:200]
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nodeready.facts import kernel_log
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from nodeready.node.sources import Sources
 
 NAMED = 6
+READ_OF_REMAINS = 2**20  # bytes: a command that floods is not read to its end
 
 
 class Kernel:
@@ -23,20 +25,20 @@ class Kernel:
         self._sources = sources
         self._gpus = {gpu.bus_id: gpu for gpu in gpus if gpu.bus_id}
 
-    @property
+    @cached_property
     def _logs(self) -> list[tuple[str, KernelLog]]:
         """Every log that can be read, the one that reaches back to boot first."""
         found = [(name, log) for name, log in self._sources.kernel_logs if not isinstance(log, Unknown)]
         return sorted(found, key=lambda pair: pair[1].cut or not pair[1].starts_at_boot)
 
-    @property
+    @cached_property
     def _remains(self) -> list[tuple[str, KernelLog]]:
         """What a log command printed before it failed: its errors count, its silence proves nothing."""
         evidence, found = self._sources.documents.evidence, []
         for name, log in self._sources.kernel_logs:
             recording = evidence.get(name)
             if isinstance(log, Unknown) and recording is not None and recording.stdout:
-                text = kernel_log.parse(recording.stdout)
+                text = kernel_log.parse(recording.stdout[:READ_OF_REMAINS])
                 if not isinstance(text, Unknown):
                     found.append((name, text))
         return found
@@ -127,8 +129,8 @@ class Kernel:
 
     def _count_sxids(self, wanted: str) -> Reading[int]:
         logs = [*self._logs, *self._remains]
-        seen = {(sxid.code, sxid.bus_id, sxid.text): sxid for _, log in logs for sxid in log.sxids}
-        kinds = [(sxid, catalogue.sxid_class(sxid)) for sxid in seen.values()]
+        classed = [pair for _, log in logs for pair in zip(log.sxids, catalogue.sxid_classes(log.sxids), strict=True)]
+        kinds = list({(sxid.code, sxid.bus_id, sxid.text): (sxid, kind) for sxid, kind in classed}.values())
         counted = [sxid for sxid, kind in kinds if kind == wanted]
         parts = [f"SXid {s.code} on NVSwitch {s.bus_id or 'unnamed'}: {s.text}" for s in counted]
         return self._found(parts, any(kind == "unreadable" for _, kind in kinds))

@@ -72,11 +72,11 @@ class Gpu:
     """One GPU and the place that it sits in.
 
     `at_boot` is false where the firmware already missed it, `on_bus` where it is gone now, and
-    `answers` where its config space reads all ones. `cuda_error` is what CUDA says on its first
-    use. `load_events` are further clock event reasons under load, in samples by
-    their bit. `printed` replaces single values of `nvidia-smi -q`, by their path in the XML;
-    `every_value` replaces all but the bus id. Powers are
-    in W, clocks in MHz, temperatures and `margin` in degrees C, `links` one text per NVLink.
+    `answers` where its config space reads all ones. `cuda_error` is what CUDA says on its first use.
+    `load_events` are further clock event reasons under load, in samples by their bit. `printed`
+    replaces single values of `nvidia-smi -q`, by their path in the XML; `every_value` replaces all
+    but the bus id. Powers are in W, clocks in MHz, temperatures and `margin` in degrees C, `links`
+    one text per NVLink.
     """
 
     place: int

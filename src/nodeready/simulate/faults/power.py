@@ -55,7 +55,7 @@ def _warm(node: Node) -> None:
 FAULTS = (
     Fault(
         "power-capped",
-        "One GPU is held below its rated power, left over from an earlier test, and hardly slower for it in a short run.",
+        "One GPU is held below its rated power, left over from an earlier test: hardly slower in a short run.",
         _cap,
         on_victim(FAIL, "power.limit"),
         case="F18",
