@@ -112,7 +112,8 @@ def first_of(*forms: Reading[T], agree: bool = True) -> Reading[T]:
             absent.append(chosen)
             continue
         if isinstance(chosen, Unknown):
-            return chosen
+            reasons = dict.fromkeys([*(a.reason for a in absent), chosen.reason])
+            return replace(chosen, reason="; ".join(reasons))
         for other in forms[position + 1 :] if agree else ():
             if isinstance(other, Known) and other.value != chosen.value:
                 return _disagreement(chosen, other)

@@ -376,7 +376,7 @@ def test_hostile_evidence_by_pytest_addopts_is_not_imported(gate_run, folder_of,
             "conftest.py": f"open({str(tmp_path / 'pwned')!r}, 'w')\n",
         }
     )
-    process, results = gate_run("--node-type", "sxm", env={"PYTEST_ADDOPTS": f"--evidence {folder}"})
+    process, _ = gate_run("--node-type", "sxm", env={"PYTEST_ADDOPTS": f"--evidence {folder}"})
     assert process.returncode in (4, 10)
     assert not (tmp_path / "pwned").exists()
 

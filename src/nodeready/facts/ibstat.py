@@ -80,9 +80,9 @@ def parse(data: bytes) -> tuple[Port, ...] | Unknown:
     r"""Every port that either tool lists, in its order; unknown where there is not one.
 
     ibstat exits 0 and prints nothing where the node has no adapter: that is unknown here. A last line
-    without its newline is dropped and its field unknown, unless it is the whole line that ends a port. A port that an adapter announces and does
-    not list is there with nothing known; an output cut between two adapters can't be told from a
-    whole one.
+    without its newline is dropped and its field unknown, unless it is the whole line that ends a port.
+    A port that an adapter announces and does not list is there with nothing known; an output cut
+    between two adapters can't be told from a whole one.
 
     >>> (port,) = parse(b'''CA 'mlx5_0'
     ... 	CA type: MT4129

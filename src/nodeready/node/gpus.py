@@ -165,11 +165,10 @@ class Matmul:
         if isinstance(rate, Unknown):
             return rate
         limit, terms = self.gpu.smi("power_limit"), self.gpu.terms
-        if isinstance(limit, Known) and terms.power_rated and terms.power_least:
-            if terms.power_least <= limit.value < terms.power_rated:
-                share = limit.value.base / terms.power_rated.base
-                reason = f"the GPU is limited to {limit.value} of {terms.power_rated}"
-                rate = replace(rate, share=share, share_reason=reason)
+        rated, least = terms.power_rated, terms.power_least
+        if isinstance(limit, Known) and rated and least and least <= limit.value < rated:
+            reason = f"the GPU is limited to {limit.value} of {rated}"
+            rate = replace(rate, share=limit.value.base / rated.base, share_reason=reason)
         if isinstance(self.cublas, Known):
             version = tuple(int(part) for part in self.cublas.value.split(".")[:2])
             if version < OLD_CUBLAS:

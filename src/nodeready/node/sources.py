@@ -120,7 +120,7 @@ class Sources:
         return bus_id in self.listed_bus_ids()
 
     def contradiction(self, name: str, document: Smi) -> Unknown | None:
-        """Why a driver document cannot be this node's, or tells two GPUs as one: None where nothing speaks against it."""
+        """Why a driver document cannot be this node's, or tells two GPUs as one; None where nothing says so."""
         uuids = [fields["uuid"].value for fields in document.gpus.values() if isinstance(fields["uuid"], Known)]
         twice = sorted({uuid for uuid in uuids if uuids.count(uuid) > 1})
         if twice:

@@ -14,8 +14,9 @@ class Terms:
     """The terms of one judgement.
 
     `power_rated` and `power_least` are the recommended and the required power limit where a baseline
-    lets a card run below its rating: rates are then held against as much less. A port counts from `port_rate` on and a link is slow below `link_speed`. `tables` are the dated
-    tables of driver branches and security floors, looked at as of `today`.
+    lets a card run below its rating: rates are then held against as much less. A port counts from
+    `port_rate` on and a link is slow below `link_speed`. `tables` are the dated tables of driver
+    branches and security floors, looked at as of `today`.
     """
 
     gpu_count: int
