@@ -79,7 +79,7 @@ def gate_run(tmp_path, plain_environment):
             text=True,
             cwd=cwd,
             env={**plain_environment, **(env or {})},
-            timeout=120,
+            timeout=300,
         )
         found = [p for p in reports.glob("*/*/results.json") if p.parent.name != "latest"]
         return process, json.loads(found[0].read_text()) if found else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from nodeready.evidence.recording import Ended
 from nodeready.facts import (
     kernel_log,
     lspci,
@@ -22,7 +24,10 @@ from nodeready.node.documents import Documents
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nodeready.evidence.capture import Evidence
+    from nodeready.evidence.probe import Probe
     from nodeready.facts.kernel_log import KernelLog
     from nodeready.facts.lspci import Device, Listing
     from nodeready.facts.matmul import Result
@@ -59,9 +64,17 @@ class Sources:
 
     @cached_property
     def smi(self) -> tuple[tuple[str, Smi | Unknown], ...]:
-        """The two forms of nvidia-smi's full document."""
+        """The two forms of nvidia-smi's full document.
+
+        One that overran its deadline lets NVML be asked: `driver.responds` has then failed the node anyway.
+        """
         forms = ((nvidia_smi_xml.SMI_XML, nvidia_smi_xml.parse), (nvidia_smi_text.SMI_TEXT, nvidia_smi_text.parse))
-        return tuple((probe.name, self.documents.read(probe, parse)) for probe, parse in forms)
+        return tuple((probe.name, self._or_overrun(probe, parse)) for probe, parse in forms)
+
+    def _or_overrun(self, probe: Probe, parse: Callable[[bytes], Smi | Unknown]) -> Smi | Unknown:
+        document, recording = self.documents.read(probe, parse), self.documents.evidence.get(probe.name)
+        overran = recording is not None and recording.ended in (Ended.TIMED_OUT, Ended.ABANDONED)
+        return replace(document, missing=True) if overran and isinstance(document, Unknown) else document
 
     @cached_property
     def nvml(self) -> Nvml | Unknown:
