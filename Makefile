@@ -26,7 +26,7 @@ gate: $(VENV)/.gate$(if $(EXTRA),-torch)
 
 test: $(VENV)/.dev lint types
 	$(BIN)/python -m pytest tests/
-	$(if $(wildcard $(CHECK)),$(BIN)/python $(CHECK) sxm,@echo "contract check: not here ($(CHECK))")
+	$(if $(wildcard $(CHECK)),$(BIN)/python $(CHECK),@echo "contract check: not here ($(CHECK))")
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -36,7 +36,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 contract: $(VENV)/.dev
-	$(BIN)/python $(CHECK) sxm
+	$(BIN)/python $(CHECK)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/quick_tier.py

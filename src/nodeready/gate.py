@@ -209,7 +209,10 @@ def _data_rate(baseline: baselines.Baseline, name: str) -> Quantity:
 
 def today() -> date:
     """The day as of which dated tables are read: SOURCE_DATE_EPOCH where it is set, for runs to be repeated."""
-    return datetime.fromtimestamp(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), tz=timezone.utc).date()
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if fixed and not fixed.isdigit():
+        raise UsageError(f"SOURCE_DATE_EPOCH={fixed}: write seconds since 1970, or unset it")
+    return datetime.fromtimestamp(float(fixed or time.time()), tz=timezone.utc).date()
 
 
 def utc(moment: float) -> str:

@@ -27,6 +27,7 @@ from nodeready.plan import Plan
 from nodeready.reading import Unknown
 from nodeready.simulate.build import build
 from nodeready.simulate.faults import faults
+from nodeready.simulate.model import EccCounts, Link, Remap
 from nodeready.simulate.nvml_config import render
 from nodeready.simulate.outputs.names import outputs
 from nodeready.simulate.releases import RELEASES
@@ -209,8 +210,11 @@ def test_a_healthy_node_says_the_same_two_ways(node_type, ask):
         assert {name for name in FIELDS if isinstance(fields[name], Unknown)} == {*NO_CALL, *no_fabric}
 
 
-def test_pairs_of_gpus_are_joined_two_ways(node_type, ask):
-    node = make(node_type)
+@pytest.mark.parametrize(
+    ("kind", "count"), [("sxm", 8), ("sxm-4", 4), ("pcie", 2), ("nvl", 2), ("nvl", 4), ("h200-nvl", 4), ("h200-nvl", 8)]
+)
+def test_pairs_of_gpus_are_joined_two_ways(kind, count, ask):
+    node = make(kind, gpu_count=count)
     matrix = topology.parse(recorded(node)[TOPOLOGY].stdout)
     library = nvml.parse(ask(node).result().stdout)
     joined = {
@@ -221,7 +225,7 @@ def test_pairs_of_gpus_are_joined_two_ways(node_type, ask):
     }
     printed = {(a, b): matrix.link(f"GPU{a}", f"GPU{b}").value.startswith("NV") for a, b in joined}
     assert joined == printed
-    assert any(joined.values()) == (node.shape.joined > 1)
+    assert sum(joined.values()) == count * max(0, node.shape.joined - 1)
 
 
 def test_nvml_alone_gives_the_verdicts_of_a_healthy_node(node_type, ask):
@@ -232,6 +236,20 @@ def test_nvml_alone_gives_the_verdicts_of_a_healthy_node(node_type, ask):
     changed = {at: verdict for at, verdict in alone.items() if whole[at] != verdict}
     assert changed == {(key, "node"): "unverified" for key in NOT_BY_NVML if (key, "node") in whole}
     assert {"pass"} == {whole[at] for at in changed}
+
+
+def test_no_number_stands_for_another(ask):
+    node = make("pcie")
+    (gpu,) = node.gpus
+    gpu.volatile, gpu.aggregate = EccCounts(1, 2, 4, 8, 16), EccCounts(32, 64, 128, 256, 512)
+    gpu.remap = Remap(3, 5, "Yes", "No", [2555, 11, 7, 6, 1])
+    gpu.link = Link(generation=2, max_generation=3, device_generation=5, port_generation=3, width=4, max_width=8)
+    gpu.ecc_pending, gpu.mig_pending, gpu.recovery_action = "Disabled", "Enabled", "Drain P2P"
+    gpu.active_events = {"sw_power_cap", "hw_thermal_slowdown"}
+    library = nvml.parse(ask(node).result().stdout)
+    found = differences(recorded(node), library)
+    assert found.keys() == expected(node), found
+    assert library.gpus[gpu.bus_id]["row_remap_banks"].value == (2555, 11, 7, 6, 1)
 
 
 @pytest.mark.parametrize("branch", [branch for branch in RELEASES if branch != "580"])
