@@ -183,6 +183,15 @@ def test_a_host_name_in_a_capture_stays_inside_the_report_folder(judge, healthy,
     assert gate.make_folder().resolve().is_relative_to((tmp_path / "reports").resolve())
 
 
+def test_auto_does_not_shrink_a_board_whose_nvswitches_are_there(folder_of):
+    """By sysfs alone: one GPU of eight is left, the NVSwitches tell what the node was bought as."""
+    lines = ["0000:19:00.0/vendor:0x10de", "0000:19:00.0/device:0x2330", "0000:19:00.0/class:0x030200"]
+    for bus in ("83", "84", "85", "86"):
+        lines += [f"0000:{bus}:00.0/vendor:0x10de", f"0000:{bus}:00.0/device:0x22a3", f"0000:{bus}:00.0/class:0x068000"]
+    folder = folder_of({"sys/bus/pci/links": "\n".join(lines) + "\n"})
+    assert Gate.open(Request(node_type="auto", evidence=str(folder))).request.node_type == "sxm"
+
+
 def test_latest_that_is_a_folder_is_said_before_anything_is_judged(healthy, tmp_path):
     (tmp_path / "reports" / "node" / "latest").mkdir(parents=True)
     gate = Gate.open(Request(node_type="sxm", evidence=str(healthy), report_dir=str(tmp_path / "reports")))

@@ -29,10 +29,11 @@ def ids_of_evidence(evidence: Evidence) -> list[str]:
             if ids:
                 return ids
     if not isinstance(sources.sysfs, Unknown):
+        named = [(link, link.vendor_device) for link in sources.sysfs.values()]
         ids = [
-            link.vendor_device.value
-            for link in sources.sysfs.values()
-            if is_gpu(link) and isinstance(link.vendor_device, Known)
+            reading.value
+            for link, reading in named
+            if isinstance(reading, Known) and (is_gpu(link) or reading.value == NVSWITCH)
         ]
         if ids:
             return ids
