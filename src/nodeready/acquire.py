@@ -1,25 +1,27 @@
-"""Asking the node under the suite: first what only reads, then, on an idle node, what loads."""
+"""Asking a node, this machine or a remote one: first what only reads, then, on an idle node, what loads."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from nodeready.evidence.live import LiveNode
+from nodeready.evidence.agent import NODENAME
+from nodeready.evidence.live import QUICK_BUDGET, LiveNode
 from nodeready.evidence.probe import Probe
 from nodeready.evidence.recording import Ended, Recording
-from nodeready.evidence.runner import run
 from nodeready.node import Node
 from nodeready.node.catalogue import CONTAINER_GPUS, MATMUL, TORCH, matmul_by, quick_probes, torch_by
 from nodeready.occupancy import occupants, squeue
 from nodeready.reading import Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from nodeready.evidence.capture import Evidence
+    from nodeready.evidence.remote import RemoteNode
     from nodeready.gate import Gate, Request
     from nodeready.plan import Plan
 
@@ -28,18 +30,67 @@ CONTAINER_DEADLINE = 60.0
 SUDO = ("sudo", "-n")
 
 
+class Reached(Protocol):
+    """A node that probes can be run on, here or elsewhere."""
+
+    recordings: dict[str, Recording]
+
+    def record(self, probes: Iterable[Probe], budget: float = QUICK_BUDGET) -> None:
+        """Run the probes and keep their recordings."""
+
+    def evidence(self) -> Evidence:
+        """What has been recorded so far."""
+
+    def keep_not_run(self, probe: Probe, reason: str) -> None:
+        """Record that a probe was not run, and why."""
+
+
 def acquire(gate: Gate, keep: Callable[[Recording], None], announce: Callable[[str], None]) -> tuple[Evidence, str]:
-    """The evidence of this machine, and who holds it where the tier's load was not run for that."""
-    request, plan, host = gate.request, gate.plan, gate.host
-    node = LiveNode(host, keep, SUDO if request.sudo else ())
-    for line in beyond_this_user(request.sudo):
+    """The evidence of the node, and who holds it where the tier's load was not run for that."""
+    if gate.request.is_remote:
+        return _acquire_remote(gate, keep, announce)
+    sudo = sudo_of(gate.request)
+    for line in beyond_this_user(sudo=bool(sudo), uid=os.geteuid()):
         announce(line)
-    probes = [*quick_probes(), *([squeue(host)] if plan.tier != "quick" else [])]
-    node.record(probes)
+    return _ask(LiveNode(gate.host, keep, sudo), gate, announce)
+
+
+def sudo_of(request: Request) -> tuple[str, ...]:
+    """What is put before the probes that need root."""
+    if not request.sudo:
+        return ()
+    return (*SUDO, "-u", request.sudo_user) if request.sudo_user else SUDO
+
+
+def _acquire_remote(
+    gate: Gate, keep: Callable[[Recording], None], announce: Callable[[str], None]
+) -> tuple[Evidence, str]:
+    from nodeready.evidence.remote import RemoteNode
+    from nodeready.evidence.transport import Transport
+
+    request = gate.request
+    transport = Transport(request.host, request.way, shared=gate.plan.tier != "quick" and gate.load_wanted)
+    node = RemoteNode(gate.host, transport, keep, sudo_of(request), request.python or "python3")
+    try:
+        evidence, busy = _ask(node, gate, announce)
+    finally:
+        node.close()
+    if node.trouble:
+        announce(f"{request.host}: {node.trouble}")
+    return evidence, busy
+
+
+def _ask(node: LiveNode | RemoteNode, gate: Gate, announce: Callable[[str], None]) -> tuple[Evidence, str]:
+    request, plan = gate.request, gate.plan
+    who = NODENAME if request.is_remote else gate.host
+    node.record([*quick_probes(), *([squeue(who)] if plan.tier != "quick" else [])])
+    if request.is_remote:
+        for line in _said_of_target(node, request):
+            announce(line)
     if plan.tier == "quick" or not gate.load_wanted:
         return node.evidence(), ""
     judged = Node(node.evidence(), gate.terms)
-    refusal, busy = _why_no_load(judged, request.force)
+    refusal, busy = _why_no_load(judged, request)
     if busy:
         return node.evidence(), busy
     if refusal:
@@ -51,65 +102,83 @@ def acquire(gate: Gate, keep: Callable[[Recording], None], announce: Callable[[s
     return node.evidence(), ""
 
 
-def beyond_this_user(sudo: bool) -> list[str]:
-    """What a plain user without --sudo cannot measure, said before the run."""
-    if sudo or os.geteuid() == 0:
+def _said_of_target(node: LiveNode | RemoteNode, request: Request) -> list[str]:
+    """What has to be said of a target's shell and user, once it has presented itself."""
+    hello = getattr(node, "hello", {})
+    if not hello:
+        return []
+    lines = beyond_this_user(sudo=request.sudo, uid=hello.get("uid", 0))
+    if "pid" not in hello:
+        wanted = request.python or "python3"
+        asked = "its shell asks one probe after the other, without NVML or load"
+        lines.append(f"{request.host}: no {wanted} of 3.9 or newer there; {asked}")
+    return lines
+
+
+def beyond_this_user(*, sudo: bool, uid: int) -> list[str]:
+    """What a plain user without --sudo cannot measure."""
+    if sudo or uid == 0:
         return []
     rows = [f"  {p.name}: {p.root_for} ({', '.join(p.serves)})" for p in quick_probes() if p.root_for]
     return ["as a plain user without --sudo these cannot be read, or only in part:", *rows] if rows else []
 
 
-def _why_no_load(node: Node, force: bool) -> tuple[str, str]:
+def _why_no_load(node: Node, request: Request) -> tuple[str, str]:
     """Why nothing may be loaded: the driver does not answer, or (second) the node is in use."""
     responds = node.driver.responds
     if isinstance(responds, Unknown) or not responds.value:
         return f"the driver does not answer: {responds.reason if isinstance(responds, Unknown) else responds.note}", ""
-    if force:
+    if request.force:
         return "", ""
-    holders = occupants(node)
+    holders = occupants(node, this_machine=not request.is_remote)
     if isinstance(holders, Unknown):
         return f"{holders.reason}; --force runs the load all the same", ""
     return "", ", ".join(holders.value)
 
 
-def _load(node: LiveNode, request: Request, plan: Plan, announce: Callable[[str], None]) -> None:
-    container = container_probe(plan.baseline.settings.get("container.image", ""))
+def _load(node: Reached, request: Request, plan: Plan, announce: Callable[[str], None]) -> None:
+    has = _engines(node) if request.is_remote else shutil.which
+    container = container_probe(plan.baseline.settings.get("container.image", ""), has)
     if isinstance(container, Probe):
         announce(f"container: {' '.join(container.argv)}")
     else:
         node.keep_not_run(CONTAINER_GPUS, container.reason)
-    node.record([torch_by(request.python), *([container] if isinstance(container, Probe) else [])], budget=120.0)
-    ran = node.recordings[CONTAINER_GPUS.name]
-    if ran.ended in (Ended.TIMED_OUT, Ended.ABANDONED):
-        _end_container(ran.argv[0])
+    python = request.job_python
+    node.record([torch_by(python), *([container] if isinstance(container, Probe) else [])], budget=120.0)
     torch = node.recordings[TORCH.name]
     if torch.ended is not Ended.EXITED or torch.rc != 0:
-        node.keep_not_run(MATMUL, f"{request.python} cannot run torch; name one that can with --python")
+        node.keep_not_run(MATMUL, f"{python} cannot run torch; name one that can with --python")
         return
-    probe = matmul_by(request.python)
+    probe = matmul_by(python)
     announce(f"load: matmul on all GPUs at once, at most {probe.deadline:.0f} s")
     node.record([probe], budget=LOAD_BUDGET)
 
 
-def container_probe(image: str) -> Probe | Unknown:
+def _engines(node: Reached) -> Callable[[str], object]:
+    """Which container engines a target has, by what it said when they were asked."""
+    asked = {recording.argv[0]: recording for recording in node.recordings.values() if recording.argv}
+
+    def has(engine: str) -> bool:
+        recording = asked.get(engine)
+        return recording is not None and recording.ended is Ended.EXITED
+
+    return has
+
+
+def container_probe(image: str, has: Callable[[str], object]) -> Probe | Unknown:
     """How to run one container that lists its GPUs: an image that is there, or the host's own root."""
-    named = ("--rm", f"--name={_container_name()}", "--network=none")
-    if image and shutil.which("docker"):
-        argv = ("docker", "run", *named, "--pull=never", "--gpus=all", image, "nvidia-smi", "-L")
-        return replace(CONTAINER_GPUS, argv=argv, deadline=CONTAINER_DEADLINE)
-    if shutil.which("podman"):
+    name = f"nodeready-{secrets.token_hex(4)}"
+    named = ("--rm", f"--name={name}", "--network=none")
+
+    def by(*argv: str) -> Probe:
+        undo = (argv[0], "rm", "--force", name)  # a client that was ended leaves its container behind
+        return replace(CONTAINER_GPUS, argv=argv, deadline=CONTAINER_DEADLINE, undo=undo)
+
+    if image and has("docker"):
+        return by("docker", "run", *named, "--pull=never", "--gpus=all", image, "nvidia-smi", "-L")
+    if has("podman"):
         where = ("--pull=never", image) if image else ("--rootfs", "/:O")
-        argv = ("podman", "run", *named, "--device=nvidia.com/gpu=all", *where, "nvidia-smi", "-L")
-        return replace(CONTAINER_GPUS, argv=argv, deadline=CONTAINER_DEADLINE)
-    if shutil.which("docker"):
+        return by("podman", "run", *named, "--device=nvidia.com/gpu=all", *where, "nvidia-smi", "-L")
+    if has("docker"):
         return Unknown("no container was run: name an image that is on the node with --set container.image=NAME")
     return Unknown("no container was run: neither docker nor podman is on PATH")
-
-
-def _container_name() -> str:
-    return f"nodeready-{os.getpid()}"
-
-
-def _end_container(engine: str) -> None:
-    """A client that was ended leaves its container behind."""
-    run(Probe("container-end", (engine, "rm", "--force", _container_name()), deadline=10.0))

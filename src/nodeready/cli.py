@@ -123,6 +123,7 @@ def _judge(arguments: argparse.Namespace) -> int:
 
 
 def _collect(arguments: argparse.Namespace) -> int:
+    import os
     import socket
     import time
 
@@ -137,7 +138,7 @@ def _collect(arguments: argparse.Namespace) -> int:
     target = Path(arguments.out or f"{host}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(started))}.tar.gz")
     if target.exists():
         raise FileExistsError(f"{target} is there already; name another with --out")
-    for line in beyond_this_user(arguments.sudo):
+    for line in beyond_this_user(sudo=arguments.sudo, uid=os.geteuid()):
         print(line)
     node = LiveNode(host, lambda _: None, SUDO if arguments.sudo else ())
     with interruptible():

@@ -16,6 +16,7 @@ from nodeready import baseline as baselines
 from nodeready.engine import Judging
 from nodeready.evidence.capture import CaptureWriter, EvidenceError, pack_evidence
 from nodeready.evidence.folder import read_evidence
+from nodeready.evidence.transport import LOCAL, Way, host_name
 from nodeready.node import Node
 from nodeready.node.catalogue import TREES, evidence_names
 from nodeready.node.terms import Terms
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from nodeready.evidence.capture import Evidence
 
 AUTO = "auto"
+_AUTO_IS_HERE = "--node-type auto looks at this machine's PCI bus: name what the remote node should be"
 
 
 class UsageError(ValueError):
@@ -38,7 +40,9 @@ class UsageError(ValueError):
 class Request:
     """What an operator asks for, as options of pytest or of `nodeready`.
 
-    `picked` is true where the node type was found by the PCI ids, and not named.
+    `host` is empty for this machine and for evidence, else how to reach the node, and `way` by which of
+    testinfra's options. `python` is empty for the default. `picked` is true where the node type was found by
+    the PCI ids, and not named.
     """
 
     node_type: str
@@ -46,12 +50,25 @@ class Request:
     evidence: str = ""
     baseline: str = ""
     settings: tuple[str, ...] = ()
-    python: str = sys.executable
+    python: str = ""
     report_dir: str = "reports"
+    host: str = ""
+    way: Way = field(default_factory=Way)
     sudo: bool = False
+    sudo_user: str = ""
     force: bool = False
     report_only: bool = False
     picked: bool = False
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the node is another than this machine."""
+        return self.host not in ("", LOCAL)
+
+    @property
+    def job_python(self) -> str:
+        """The Python of the environment that runs jobs, on the node."""
+        return self.python or ("python3" if self.is_remote else sys.executable)
 
 
 @dataclass
@@ -79,14 +96,7 @@ class Gate:
     @classmethod
     def open(cls, request: Request) -> Gate:
         """Check everything that was asked for; the node is not touched and nothing is written yet."""
-        if request.tier == "burn-in":
-            raise UsageError("--tier burn-in does not exist yet; this version has quick and acceptance")
-        if request.tier not in baselines.TIERS:
-            raise UsageError(f"--tier {request.tier}: there is no such tier; known: quick, acceptance")
-        if not request.node_type:
-            raise UsageError(
-                f"--node-type is missing: say what the node should be, one of {', '.join(baselines.node_types())}"
-            )
+        _refuse(request)
         handed_in = None
         try:
             if request.node_type != AUTO:
@@ -99,10 +109,19 @@ class Gate:
             terms = terms_of(baseline)
         except (baselines.BaselineError, EvidenceError) as error:
             raise UsageError(str(error)) from None
-        if not shutil.which(request.python):
+        if not request.is_remote and not shutil.which(request.job_python):
             raise UsageError(f"--python {request.python}: there is no such program")
-        host = _safe(handed_in.host if handed_in else os.uname().nodename)
+        own = host_name(request.host) if request.is_remote else os.uname().nodename
+        host = _safe(handed_in.host if handed_in else own)
         return cls(request, Plan(baseline, request.tier), terms, handed_in, host, time.time())
+
+    def for_host(self, spec: str) -> Gate:
+        """The same gate for another host."""
+        request = replace(self.request, host=spec)
+        if request.is_remote and request.picked:
+            raise UsageError(_AUTO_IS_HERE)
+        name = host_name(spec) if request.is_remote else os.uname().nodename
+        return replace(self, request=request, host=_safe(name), started=time.time())
 
     def make_folder(self) -> Path:
         """Create the run folder: REPORT_DIR/HOST/TIME, with a number appended where it is taken."""
@@ -165,6 +184,22 @@ class Gate:
             self.folder.rmdir()
 
 
+def _refuse(request: Request) -> None:
+    """Say what cannot be asked for."""
+    if request.tier == "burn-in":
+        raise UsageError("--tier burn-in does not exist yet; this version has quick and acceptance")
+    if request.tier not in baselines.TIERS:
+        raise UsageError(f"--tier {request.tier}: there is no such tier; known: quick, acceptance")
+    if not request.node_type:
+        raise UsageError(
+            f"--node-type is missing: say what the node should be, one of {', '.join(baselines.node_types())}"
+        )
+    if request.is_remote and request.evidence:
+        raise UsageError("--hosts and --evidence: a node is asked, or its evidence is judged; leave one out")
+    if request.is_remote and request.node_type == AUTO:
+        raise UsageError(_AUTO_IS_HERE)
+
+
 def _found_type(evidence: Evidence | None) -> str:
     """The node type for `auto`; raises `UsageError` where no GPU of a known type is there."""
     from nodeready.node.identify import ids_of_evidence, ids_of_machine, node_type_of
@@ -198,13 +233,27 @@ def terms_of(baseline: baselines.Baseline) -> Terms:
 
 
 def _data_rate(baseline: baselines.Baseline, name: str) -> Quantity:
+    return _quantity(baseline, name, "data rate", "100 Gb/s")
+
+
+def _quantity(baseline: baselines.Baseline, name: str, dimension: str, sample: str) -> Quantity:
     try:
-        rate = Quantity.parse(baseline.settings[name])
+        set_to = Quantity.parse(baseline.settings[name])
     except UnitError as error:
         raise baselines.BaselineError(f"--set {name}: {error}") from None
-    if rate.dimension != "data rate":
-        raise baselines.BaselineError(f"--set {name}: {rate} is a {rate.dimension}, not a data rate such as '100 Gb/s'")
-    return rate
+    if set_to.dimension != dimension:
+        raise baselines.BaselineError(
+            f"--set {name}: {set_to} is a {set_to.dimension}, not a {dimension} such as '{sample}'"
+        )
+    return set_to
+
+
+def _hours(baseline: baselines.Baseline, name: str) -> float | None:
+    """A window in hours, None for all since boot."""
+    found = re.fullmatch(r"boot|([0-9]{1,5}(?:\.[0-9]{1,2})?) h", baseline.settings[name].strip())
+    if found is None or (found[1] and float(found[1]) <= 0):
+        raise baselines.BaselineError(f"--set {name}={baseline.settings[name]}: write boot, or hours such as '24 h'")
+    return float(found[1]) if found[1] else None
 
 
 def today() -> date:

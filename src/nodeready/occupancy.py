@@ -25,11 +25,13 @@ def squeue(host: str) -> Probe:
     )
 
 
-def occupants(node: Node) -> Reading[tuple[str, ...]]:
+def occupants(node: Node, *, this_machine: bool = True) -> Reading[tuple[str, ...]]:
     """What uses the GPUs and is not ours, in words: processes, memory that no visible process owns, Slurm's jobs.
 
-    All GPUs that the driver lists count, since the load is put on all of them.
+    All GPUs that the driver lists count, since the load is put on all of them. `this_machine` is false for
+    another node: no process and no job there is this one.
     """
+    ours = {os.getpid(), os.getppid()} if this_machine else set()
     found: list[str] = []
     for bus_id in node.sources.listed_bus_ids():
         processes = first_of(*node.sources.smi_fields(bus_id, "processes"), agree=False)
@@ -38,29 +40,24 @@ def occupants(node: Node) -> Reading[tuple[str, ...]]:
         here = [
             f"process {pid} ({name}) on {bus_id}"
             for pid, kind, name in processes.value
-            if kind in COMPUTE_TYPES and pid not in _ours()
+            if kind in COMPUTE_TYPES and pid not in ours
         ]
         used = first_of(*node.sources.smi_fields(bus_id, "memory_used"), agree=False)
         if not here and isinstance(used, Known) and used.value > IDLE_MEMORY:
             here = [f"{used.value} of memory in use on {bus_id} by no process that can be seen from here"]
         found += here
-    jobs = _jobs(node.evidence)
+    jobs = _jobs(node.evidence, os.environ.get("SLURM_JOB_ID", "") if this_machine else "")
     if isinstance(jobs, Unknown):
         return jobs
     return Known((*found, *(f"Slurm job {job}" for job in jobs.value)))
 
 
-def _ours() -> set[int]:
-    return {os.getpid(), os.getppid()}
-
-
-def _jobs(evidence: Evidence) -> Reading[tuple[str, ...]]:
+def _jobs(evidence: Evidence, mine: str) -> Reading[tuple[str, ...]]:
     recording = evidence.get("squeue")
     if recording is None or recording.ended is Ended.NOT_INSTALLED:
         return Known(())
     text = (recording.stdout + recording.stderr).decode("utf-8", "replace")
     if recording.ended is Ended.EXITED and recording.rc == 0:
-        mine = os.environ.get("SLURM_JOB_ID", "")
         return Known(tuple(job for job in recording.stdout.decode("utf-8", "replace").split() if job != mine))
     if "Invalid node name" in text:
         return Known(())

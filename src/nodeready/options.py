@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +21,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "judge a capture, a folder of raw outputs or one nvidia-smi document",
     },
     "--python": {
-        "default": sys.executable,
+        "default": "",
         "metavar": "PATH",
-        "help": "the Python of the environment that runs jobs",
+        "help": "the Python that runs jobs, on the node (default: this one; a remote node's python3)",
     },
     "--baseline": {"default": "", "metavar": "NAME@VERSION|FILE", "help": "another baseline of that node type"},
     "--set": {
@@ -43,7 +42,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--waivers": {"default": None, "metavar": "FILE", "help": "(a later version)"},
     "--burn-in-duration": {"default": None, "metavar": "TIME", "help": "(a later version)"},
 }
-_OF_TESTINFRA = ("connection", "sudo_user", "ssh_config", "ssh_identity_file", "ansible_inventory")
+LOCAL = "local://"
+_WAYS = ("ssh_config", "ssh_identity_file", "ansible_inventory")  # testinfra's, with which remote hosts are reached
 _LATER = {
     "waivers": "--waivers does not exist yet: no finding can be waived in this version",
     "burn_in_duration": "--burn-in-duration does not exist yet: this version has no tier burn-in",
@@ -59,17 +59,23 @@ def refusal(option: Callable[[str], Any], inipath: Path | None) -> str:
     for name, sentence in _LATER.items():
         if option(name) is not None:
             return sentence
-    hosts, evidence = option("hosts"), option("evidence")
+    evidence = option("evidence")
     if evidence == "":
         return "--evidence is empty: name what to judge, or leave it out to judge this machine"
-    for name in _OF_TESTINFRA:
-        if option(name):
-            return f"--{name.replace('_', '-')} is for remote hosts, which this version does not judge yet"
-    if hosts and hosts != "local://":
-        return f"--hosts {hosts}: this version judges the machine under it (local://) or --evidence only"
     if option("numprocesses"):
         return "-n: the suite runs its own probes side by side; leave xdist out"
-    return from_evidence(evidence, inipath, ())
+    return _of_hosts(option) or from_evidence(evidence, inipath, ())
+
+
+def _of_hosts(option: Callable[[str], Any]) -> str:
+    """Why hosts cannot be reached with testinfra's options as they are."""
+    if option("connection"):
+        return "--connection: write the connection before each host, such as --hosts ssh://NAME"
+    if option("sudo_user") and not option("sudo"):
+        return "--sudo-user says as whom --sudo reads: give --sudo too"
+    without = (option("hosts") or LOCAL) == LOCAL
+    name = next((name for name in _WAYS if without and option(name)), "")
+    return f"--{name.replace('_', '-')} is for remote hosts: name them with --hosts" if name else ""
 
 
 def from_evidence(evidence: str | None, inipath: Path | None, paths: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ It stays out of every run without `--node-type`; the modules of the gate are imp
 from __future__ import annotations
 
 import copy
+import dataclasses
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     option = config.option
     if option.node_type is None or option.help or getattr(option, "version", 0):
         return
+    from nodeready.evidence.transport import LOCAL, TransportError, Way, host_specs
     from nodeready.gate import Gate, Request, UsageError
 
     refusal = options.refusal(lambda name: config.getoption(name, default=None), config.inipath)
@@ -54,16 +56,25 @@ def pytest_configure(config: pytest.Config) -> None:
         python=option.python,
         report_dir=option.report_dir,
         sudo=bool(config.getoption("sudo", default=False)),
+        sudo_user=config.getoption("sudo_user", default=None) or "",
+        way=Way(**{name: config.getoption(name, default=None) or "" for name in Way.__dataclass_fields__}),
         force=option.force,
         report_only=option.report_only,
     )
     try:
-        gate = Gate.open(request)
+        specs = host_specs(config.getoption("hosts", default=None) or LOCAL, request.way)
+        gate = Gate.open(dataclasses.replace(request, host=specs[0]))
         config.stash[_GATE] = gate
         if option.collectonly:
             return
+        if len(specs) > 1:
+            from nodeready.hosts_run import HostsRun
+
+            gates = [gate.for_host(spec) for spec in specs]
+            config.pluginmanager.register(HostsRun(config, gates), "nodeready-run")
+            return
         folder = gate.make_folder()
-    except UsageError as error:
+    except (UsageError, TransportError) as error:
         raise pytest.UsageError(str(error)) from None
     if hasattr(option, "htmlpath") and not option.htmlpath:
         option.htmlpath, option.self_contained_html = str(folder / "report.html"), True

@@ -113,7 +113,7 @@ def first_of(*forms: Reading[T], agree: bool = True) -> Reading[T]:
             continue
         if isinstance(chosen, Unknown):
             reasons = dict.fromkeys([*(a.reason for a in absent), chosen.reason])
-            return replace(chosen, reason="; ".join(reasons))
+            return replace(chosen, reason="; ".join(dict.fromkeys(reasons)))
         for other in forms[position + 1 :] if agree else ():
             if isinstance(other, Known) and other.value != chosen.value:
                 return _disagreement(chosen, other)

@@ -156,7 +156,7 @@ def test_a_torch_and_a_container_that_hang_cost_what_they_would_have_told(machin
         monkeypatch.setenv(name, value)
     torch_by, container_probe = acquire.torch_by, acquire.container_probe
     monkeypatch.setattr(acquire, "torch_by", lambda python: replace(torch_by(python), deadline=2.0))
-    monkeypatch.setattr(acquire, "container_probe", lambda image: replace(container_probe(image), deadline=2.0))
+    monkeypatch.setattr(acquire, "container_probe", lambda *asked: replace(container_probe(*asked), deadline=2.0))
 
     gate = Gate.open(Request(node_type="sxm", python=str(python), report_dir=str(tmp_path / "reports")))
     gate.make_folder()

@@ -228,7 +228,6 @@ def test_a_hostile_pytest_ini_inside_the_evidence_is_not_obeyed(gate_run, folder
         (["--node-type", "sxm", "--tier", "slow"], "known: quick, acceptance"),
         (["--node-type", "sxm", "--waivers", "w.toml"], "does not exist yet"),
         (["--node-type", "sxm", "--burn-in-duration", "2h"], "does not exist yet"),
-        (["--node-type", "sxm", "--hosts", "ssh://a"], "local://"),
         (["--node-type", "sxm", "--python", "/no/such/python"], "no such program"),
         (["--node-type", "sxm", "-n", "2"], "-n"),
         (["--node-type", "sxm", "--evidence="], "--evidence is empty"),

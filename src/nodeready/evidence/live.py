@@ -9,14 +9,13 @@ import time
 from typing import TYPE_CHECKING
 
 from nodeready.evidence.capture import Evidence
+from nodeready.evidence.probe import Probe
 from nodeready.evidence.recording import Ended, Recording
 from nodeready.evidence.runner import GRACE, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import FrameType
-
-    from nodeready.evidence.probe import Probe
 
 QUICK_BUDGET = 30.0
 _ENDING = 2 * GRACE + 1  # seconds in which a probe that was told to end has ended or is abandoned
@@ -41,12 +40,14 @@ class LiveNode:
         self._stop = threading.Event()
 
     def record(self, probes: Iterable[Probe], budget: float = QUICK_BUDGET) -> None:
-        """Run the probes: families side by side, one family's in their order, stand-ins last."""
+        """Run the probes: families side by side, one family's in their order, then stand-ins, then second samples."""
         until = time.monotonic() + budget
         wanted = list(probes)
-        primaries = [p for p in wanted if not p.instead_of]
-        self._wave(primaries, until)
+        self._wave([p for p in wanted if not p.instead_of and not p.after], until)
         self._wave([p for p in wanted if p.instead_of and self._gave_nothing(p.instead_of)], until)
+        again = [p for p in wanted if p.after and not self._gave_nothing(p.after)]
+        self._let_pass(again, until)
+        self._wave(again, until)
 
     def evidence(self) -> Evidence:
         """What has been recorded so far."""
@@ -66,6 +67,12 @@ class LiveNode:
         recording = self.recordings.get(name)
         return recording is None or recording.ended is not Ended.EXITED or recording.rc != 0
 
+    def _let_pass(self, again: list[Probe], until: float) -> None:
+        """Wait until the pause between two samples has passed for all of them, or time is up."""
+        due = [self.recordings[probe.after].started + probe.pause - time.time() for probe in again]
+        if due and not self._stop.is_set():
+            self._stop.wait(max(0.0, min(max(due), until - time.monotonic())))
+
     def _wave(self, probes: list[Probe], until: float) -> None:
         families: dict[str, list[Probe]] = {}
         for probe in probes:
@@ -74,7 +81,7 @@ class LiveNode:
             threading.Thread(target=self._family, args=(family, members, until), daemon=True)
             for family, members in families.items()
         ]
-        with _held_interrupts(self._stop):
+        with held_interrupts(self._stop):
             try:
                 for thread in threads:
                     thread.start()
@@ -108,6 +115,8 @@ class LiveNode:
                 recording = run(probe, deadline=min(probe.deadline, left), prefix=prefix, stop=self._stop)
                 if recording.ended in _NEVER_ANSWERED:
                     self._wedged[family] = probe.name
+                    if probe.undo:
+                        run(Probe(f"{probe.name}-undo", probe.undo), deadline=10.0)
             self._store(recording)
 
 
@@ -116,7 +125,7 @@ def _not_run(probe: Probe, reason: str) -> Recording:
 
 
 @contextlib.contextmanager
-def _held_interrupts(stop: threading.Event) -> Iterator[None]:
+def held_interrupts(stop: threading.Event) -> Iterator[None]:
     """Within it the first interrupt only sets `stop`, and further ones are ignored; it takes effect on leaving.
 
     So an impatient second Ctrl-C cannot cut short the ending of the probes. Signals without a handler

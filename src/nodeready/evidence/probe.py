@@ -20,9 +20,12 @@ class Probe:
 
     `deadline` is in seconds. Probes of one `family` touch the same device or daemon: they run one
     after the other, and once one overran its deadline the rest of the family is not started.
+    `undo` is run on the node where this probe was ended: what it may have left behind is taken away.
     `answers` are the exit statuses with which the output is an answer, and `refusals` those among them
     with which it can only explain why there is none: a value in such an output was not measured.
     `instead_of` names the probe that this one stands in for: it runs only where that one gave nothing.
+    `after` names the probe whose counters this one reads a second time, for a rate: it runs last, at least
+    `pause` seconds after that one was started, and only where that one gave something.
     `serves` are the check ids that need it and `root_for` what a plain user loses.
     """
 
@@ -34,6 +37,9 @@ class Probe:
     answers: tuple[int, ...] = (0,)
     refusals: tuple[int, ...] = ()
     instead_of: str = ""
+    after: str = ""
+    pause: float = 3.0
+    undo: tuple[str, ...] = ()
     serves: tuple[str, ...] = ()
     root_for: str = ""
 

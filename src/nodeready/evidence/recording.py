@@ -20,6 +20,7 @@ class Ended(str, enum.Enum):
     DENIED = "denied"
     NOT_RUN = "not-run"
     DAMAGED = "damaged"
+    TRANSPORT_LOST = "transport-lost"
 
 
 @dataclass(frozen=True)

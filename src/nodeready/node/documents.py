@@ -61,7 +61,9 @@ def no_answer(probe: Probe, recording: Recording | None) -> Unknown | None:
     if recording.ended in _NOT_THERE:
         return Unknown(f"{probe.name}: {recording.reason or recording.ended.value}", missing=True, recordings=cited)
     if recording.ended is not Ended.EXITED or recording.truncated:
-        return Unknown(f"{probe.name}: {recording.reason or recording.ended.value}", recordings=cited)
+        lost = recording.ended is Ended.TRANSPORT_LOST  # one cause for all of them: named once
+        reason = recording.reason or recording.ended.value
+        return Unknown(reason if lost else f"{probe.name}: {reason}", recordings=cited)
     if recording.rc not in probe.answers:
         ending = (
             f"exited {recording.rc}"

@@ -665,7 +665,7 @@ def gpus_present(command: Sequence[str], seconds: float) -> tuple[list[dict[str,
 def probe(options: argparse.Namespace, script: str = __file__) -> dict[str, Any]:
     """Measure all devices at once and give the document; `script` is what the workers run."""
     document, begun = new_document(), time.monotonic()
-    command = [sys.executable, str(Path(script).resolve()), "--worker"]
+    command = [sys.executable, str(Path(script).absolute()), "--worker"]
     devices, tasks = options.device, options.tasks
     gpus: list[dict[str, str]] = []
     if devices != ["cpu"]:
