@@ -14,7 +14,7 @@ CHECK     := ../shared/tools/contract_check.py
 HAS_GPU := $(shell grep -lix 0x10de /sys/bus/pci/devices/*/vendor 2>/dev/null | head -n 1)
 EXTRA   := $(if $(and $(HAS_GPU),$(if $(PYTHON)$(EVIDENCE),,yes)),[torch],)
 
-.PHONY: gate test lint types contract bench clean
+.PHONY: gate test test-nodes test-parts lint types contract docs bench fuzz clean
 
 gate: $(VENV)/.gate$(if $(EXTRA),-torch)
 	@$(BIN)/python -m pytest checks/ --node-type "$(NODE_TYPE)" \
@@ -24,9 +24,16 @@ gate: $(VENV)/.gate$(if $(EXTRA),-torch)
 	  $(if $(HAS_GPU)$(EVIDENCE),,echo "No NVIDIA device is on this machine's bus. To try a node that does not exist:"; \
 	  echo "  $(BIN)/nodeready simulate sxm --out /tmp/node && make gate NODE_TYPE=sxm EVIDENCE=/tmp/node";) exit $$status; }
 
+# two halves of about the same length, side by side; the gate's own processes leave a second core idle
 test: $(VENV)/.dev lint types
-	$(BIN)/python -m pytest tests/
+	@$(MAKE) --no-print-directory -j2 --output-sync=line test-nodes test-parts
 	$(if $(wildcard $(CHECK)),$(BIN)/python $(CHECK),@echo "contract check: not here ($(CHECK))")
+
+test-nodes: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/laws tests/simulate tests/field_cases
+
+test-parts: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/ --ignore=tests/laws --ignore=tests/simulate --ignore=tests/field_cases
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -38,9 +45,16 @@ types: $(VENV)/.dev
 contract: $(VENV)/.dev
 	$(BIN)/python $(CHECK)
 
+docs: $(VENV)/.dev
+	$(BIN)/python docs/make_coverage.py
+
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/quick_tier.py
 	$(BIN)/python benchmarks/matmul.py
+	$(BIN)/python benchmarks/ssh_fanout.py
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python benchmarks/fuzz.py --seconds 600
 
 $(BIN)/python:
 	$(PY) -m venv $(VENV) || { echo "python3 has no venv module: install your distribution's python3-venv"; exit 1; }

@@ -11,3 +11,4 @@ def test_driver_supports_cuda_12(node, expect):
 def test_toolkit_is_cuda_12(node, expect):
     """Where nvcc is on the node it compiles for Hopper; nodes that run only containers have none."""
     expect("cuda.toolkit-version", node.toolkit_version)
+    expect("cuda.toolkit-version/driver", node.frameworks.toolkit_on_driver)

@@ -37,3 +37,42 @@ def test_driver_branch_still_gets_fixes(node, expect):
 def test_driver_has_the_fixes_of_the_last_bulletin(node, expect):
     """Older builds of a branch hold known vulnerabilities."""
     expect("driver.security-floor", node.driver.meets_security_floor)
+
+
+@check("driver.known-bad", remedy="Install the version in which the problem is gone, then reboot.")
+def test_driver_version_has_no_known_problem(node, expect):
+    """Some driver versions hang GPUs or collectives on hardware that is healthy."""
+    expect("driver.known-bad", node.driver_parts.known_problems)
+
+
+@check(
+    "driver.modules",
+    remedy="`modprobe nvidia_uvm` (or `nvidia-modprobe -u -c0`), and have nvidia-persistenced or the image load it at boot.",
+)
+def test_kernel_modules_of_the_driver_are_loaded(node, expect):
+    """CUDA needs nvidia_uvm beside the module that nvidia-smi talks to."""
+    expect("driver.modules", node.driver_parts.missing_modules)
+
+
+@check(
+    "driver.nouveau",
+    remedy="Blacklist nouveau (`blacklist nouveau`, `options nouveau modeset=0`), rebuild the initramfs and reboot.",
+)
+def test_nouveau_is_not_loaded(node, expect):
+    """The distribution's own module takes GPUs that NVIDIA's driver then cannot have."""
+    expect("driver.nouveau", node.driver_parts.nouveau)
+
+
+@check("driver.persistence-mode", remedy="Enable nvidia-persistenced (`systemctl enable --now nvidia-persistenced`).")
+def test_persistence_mode_is_on(gpu, expect):
+    """Without it the driver lets go of an idle GPU: first calls take seconds, and settings are lost."""
+    expect("driver.persistence-mode", gpu.persistence_mode)
+
+
+@check(
+    "driver.environment",
+    remedy="Take the variable out of /etc/environment, the profile or the job's own script, and log in again.",
+)
+def test_no_variable_slows_jobs_down(node, expect):
+    """A variable left behind by a debugging session slows every job, and is looked for last."""
+    expect("driver.environment", node.driver_parts.harmful_environment)

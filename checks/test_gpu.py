@@ -39,3 +39,33 @@ def test_mig_is_off(gpu, expect):
     """With MIG on, whole-GPU jobs see a slice, and NVLink and throughput cannot be judged."""
     expect("gpu.mig", gpu.mig_mode)
     expect("gpu.mig/pending", gpu.mig_mode_pending)
+
+
+@check("gpu.compute-mode", remedy="`nvidia-smi -i INDEX -c DEFAULT`.")
+def test_gpu_lets_processes_in(gpu, expect):
+    """An exclusive GPU lets in one process only, a prohibited one none."""
+    expect("gpu.compute-mode", gpu.compute_mode)
+
+
+@check("gpu.application-clocks", remedy="`nvidia-smi -i INDEX -rac` and `-rgc`, then read again.")
+def test_clocks_are_not_set_lower(gpu, expect):
+    """Clocks that the tenant before set look like weak hardware."""
+    expect("gpu.application-clocks", gpu.application_clocks)
+
+
+@check(
+    "gpu.confidential-computing",
+    remedy="Switch it off (gpu-admin-tools: --set-cc-mode=off) and reset the GPUs, or demand ON where it is wanted.",
+)
+def test_confidential_computing_is_as_demanded(node, expect):
+    """Switched on it encrypts all transfers and takes peer-to-peer away; a site that wants it demands ON."""
+    expect("gpu.confidential-computing", node.driver_parts.confidential_computing)
+
+
+@check(
+    "gpu.telemetry",
+    remedy="Reset the GPU; if the sensor goes on answering so, have the GPU exchanged: it cannot be watched.",
+)
+def test_sensors_answer_with_what_a_gpu_can_have(gpu, expect):
+    """Utilisation, memory, power and temperature are there and are numbers that a GPU can have."""
+    expect("gpu.telemetry", gpu.health.telemetry)

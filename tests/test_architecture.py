@@ -31,6 +31,9 @@ ALLOWED = {
     "probes": set(),
     "node": {"node", "facts", "reading", "quantity", "evidence", "probes"},
     "simulate": {"simulate", "quantity", "baseline", "overlay"},
+    "earlier": set(),
+    "difference": set(),
+    "site_overlay": {"baseline", "engine", "expectation", "node", "quantity", "reading", "render"},
     "engine": {"expectation", "plan", "reading", "verdict", "check", "node"},
 }
 

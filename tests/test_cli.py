@@ -1,6 +1,7 @@
 """`nodeready` as an operator runs it, and its exit statuses."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,11 @@ def test_judge_of_one_document_is_incomplete(nodeready, captures):
         (["simulate", "sxm", "--out", "x", "--fault", "row-remap-pendin"], "row-remap-pending"),
         (["simulate", "sxm", "--out", "x", "--set", "gpu.count"], "KEY=VALUE"),
         (["explain", "gpu.cuont"], "gpu.count"),
+        (["judge", ".", "--node-type", "sxm", "--against", "none"], "there is no results.json at none"),
+        (["baseline"], "required"),
+        (["baseline", "from"], "required"),
+        (["baseline", "from", "none"], "there is no evidence at none"),
+        (["baseline", "from", ".", "--node-type", "no-such-type"], "known: .*sxm"),
     ],
 )
 def test_usage_errors(nodeready, arguments, says):
@@ -142,3 +148,83 @@ def test_it_is_installed_as_a_command(healthy, tmp_path):
         tmp_path,
     ]
     assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+
+
+def test_a_run_folder_is_judged_again_and_nothing_differs(nodeready, healthy):
+    assert nodeready("judge", healthy, "--node-type", "sxm")[0] == 0
+    first = Path("reports/node/latest").resolve()
+    for evidence in (first, first / "capture.tar.gz"):
+        status, out, _ = nodeready("judge", evidence, "--baseline", "sxm@2026.12")
+        assert status == 0
+        *_, compared, last = out.splitlines()
+        assert compared.startswith("no verdict differs from sxm@2026.12 (draft, sha256 ")
+        assert last.startswith("ACCEPTED at tier acceptance")
+        told = json.loads(Path("reports/node/latest/difference.json").read_text())
+        assert (told["changed"], told["demands"]) == ([], {"new": [], "gone": []})
+
+
+def test_the_difference_stands_before_the_last_sentence(nodeready, healthy):
+    assert nodeready("judge", healthy, "--node-type", "sxm", "--tier", "quick")[0] == 0
+    first = Path("reports/node/latest").resolve()
+    status, out, _ = nodeready("judge", healthy, "--node-type", "sxm", "--against", first, "--set", "gpu.count=9")
+    assert status == 1
+    lines = out.splitlines()
+    assert lines[-1].startswith("REJECTED")
+    told = json.loads(Path("reports/node/latest/difference.json").read_text())
+    assert told["overrides"] == {"before": {}, "after": {"gpu.count": "9"}}
+    assert told["tier"] == {"before": "quick", "after": "acceptance"}
+    assert "compute.matmul-fp16" in told["demands"]["new"]
+    assert [row["turn"] for row in told["changed"]] == sorted(
+        (row["turn"] for row in told["changed"]), key=["worse", "same", "better"].index
+    )
+    worse = [line for line in lines if line.startswith("  worse: ")]
+    assert "  worse: gpu.count on node: pass -> fail (other bound: required 8 -> 9; observed 8)" in worse
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda text: text[:200], "is damaged"),
+        (lambda text: text.replace('"host": "node"', '"host": "other"'), "the first is of host other, this one of"),
+        (lambda text: text.replace('"node_type": "sxm"', '"node_type": "nvl"'), "the first is of node type nvl"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_and_the_judgement_stands(nodeready, healthy, damage, says):
+    assert nodeready("judge", healthy, "--node-type", "sxm")[0] == 0
+    first = Path("reports/node/latest").resolve()
+    (first / "results.json").write_text(damage((first / "results.json").read_text()))
+    status, out, err = nodeready("judge", first, "--node-type", "sxm")
+    assert (status, err) == (0, "")
+    *_, compared, last = out.splitlines()
+    assert compared.startswith("not compared with ")
+    assert says in compared
+    assert last.startswith("ACCEPTED")
+    assert not Path("reports/node/latest/difference.json").exists()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(("settings", "status"), [([], 0), (["--set", "gpu.count=4"], 1)])
+def test_a_reader_that_has_gone_changes_no_verdict(healthy, tmp_path, unbuffered, settings, status):
+    command = [Path(sys.executable).parent / "nodeready", "judge", healthy, "--node-type", "sxm", *settings]
+    reader = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    reader.wait(timeout=10)
+    process = subprocess.run(
+        [*command, "--report-dir", tmp_path],
+        stdout=reader.stdin,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    reader.stdin.close()
+    assert (process.returncode, process.stderr) == (status, b"")
+    assert list(tmp_path.glob("*/2*/results.json"))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["explain", "checks"], ["simulate", "sxm", "--list-faults"]])
+def test_no_command_complains_of_a_reader_that_has_gone(arguments):
+    reader = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    reader.wait(timeout=10)
+    command = [Path(sys.executable).parent / "nodeready", *arguments]
+    process = subprocess.run(command, stdout=reader.stdin, stderr=subprocess.PIPE, timeout=60)
+    reader.stdin.close()
+    assert (process.returncode, process.stderr) == (0, b"")

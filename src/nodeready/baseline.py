@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nodeready import shipped
 from nodeready.overlay import TIERS, BaselineError, demands_of
-from nodeready.setting import with_setting
+from nodeready.setting import SLOTS, declared_settings, slots_of, with_setting
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,7 +31,8 @@ _VERSION = re.compile(r"\d{4}\.\d{2}(\.\d+)?")
 class Baseline:
     """The resolved demands of one node type.
 
-    `sha256` is over the files of the whole chain, root first. `overrides` are the `--set` values.
+    `sha256` is over the files of the whole chain, root first. `overrides` are the `--set` values. `tables`
+    are what readings are looked up in: the dated tables, and under `gpu.slots` the site's slot list.
     """
 
     name: str
@@ -75,8 +76,11 @@ def products() -> dict[str, tuple[frozenset[str], int]]:
     return found
 
 
-def load(node_type: str, which: str = "", settings: list[str] | None = None) -> Baseline:
-    """The baseline of a node type: the newest, or `NAME@VERSION`, or a file that extends it."""
+def load(node_type: str, which: str = "", settings: list[str] | None = None, *, in_service: bool = False) -> Baseline:
+    """The baseline of a node type: the newest, or `NAME@VERSION`, or a file that extends it.
+
+    With `in_service` the demands have the bounds for nodes in service, where they have any.
+    """
     if node_type not in node_types():
         raise BaselineError(f"there is no node type {node_type!r}; known: {', '.join(node_types())}")
     path = _path_of(which, node_type)
@@ -87,9 +91,11 @@ def load(node_type: str, which: str = "", settings: list[str] | None = None) -> 
             f"{path} extends {', '.join(sorted(names))}, not {node_type}: name a baseline of {node_type}"
         )
     base = _resolve(chain, node_type)
+    if in_service:
+        base = replace(base, demands={key: demand.serving() for key, demand in base.demands.items()})
     for text in settings or []:
         base = with_setting(base, text)
-    return base
+    return replace(base, tables={**base.tables, SLOTS: slots_of(base)})
 
 
 def _path_of(which: str, node_type: str) -> Path:
@@ -142,7 +148,6 @@ def _chain(path: Path) -> list[tuple[Path, dict[str, Any]]]:
 
 def _resolve(chain: list[tuple[Path, dict[str, Any]]], node_type: str) -> Baseline:
     sources = _sources()
-    settings = {str(k): str(v) for _, table in chain for k, v in table.get("settings", {}).items()}
     path = chain[-1][0]
     return Baseline(
         name=_name_of(path),
@@ -152,7 +157,7 @@ def _resolve(chain: list[tuple[Path, dict[str, Any]]], node_type: str) -> Baseli
         node_type=node_type,
         demands=demands_of(chain, sources),
         sources=sources,
-        settings=settings,
+        settings=declared_settings(chain),
         overrides={},
         tables=_toml(baselines_dir() / "tables.toml"),
     )

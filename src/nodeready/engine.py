@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from nodeready.reading import Reading
 
 
+_NOTHING_TO_DO = (Verdict.PASS, Verdict.NOT_APPLICABLE)
+
+
 class CheckError(Exception):
     """A check that does not keep its own form; what it should have judged stays unjudged."""
 
@@ -107,15 +110,15 @@ class Expectation:
             return  # of a later tier
         if (key, self.subject) in self.judging.found:
             raise CheckError(f"{key} is judged twice on {self.subject}")
-        judgement = judge(demand, reading)
+        judgement = judge(demand, reading, self.judging.node.held_by if demand.idle_only else "")
         finding = Finding(
             check=self.check.id,
             subject=self.subject,
             key=key,
             verdict=judgement.verdict,
-            observed=observed_json(demand, reading),
+            observed=observed_json(demand, reading) if judgement.verdict is not Verdict.NOT_APPLICABLE else None,
             message=f"{self.judging.node.label(self.subject)}: {judgement.sentence}",
-            remedy=self.check.remedy if judgement.verdict is not Verdict.PASS else "",
+            remedy=self.check.remedy if judgement.verdict not in _NOTHING_TO_DO else "",
             reason=judgement.reason,
             evidence=reading.recordings,
             causes=reading.causes if isinstance(reading, Unknown) else (),

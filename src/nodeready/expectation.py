@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeready.quantity import Quantity, UnitError, dimension_of
@@ -169,7 +169,10 @@ class Demand:
 
     `required` missed is a fail, `recommended` missed an advisory. A reading above `plausible` is a
     failed measurement. `absent` is the reason why the key does not apply to this node type. `follows` is
-    the key whose required bound it takes over.
+    the key whose required bound it takes over. `in_service` holds the two bounds, required and
+    recommended, that stand in their place on a node in service. `idle_only` is the reason why the key
+    does not apply while a job holds the node, `when_recorded` the reason why it does not where its evidence was
+    not handed in.
     """
 
     key: str
@@ -185,6 +188,16 @@ class Demand:
     plausible: Quantity | None = None
     absent: str = ""
     follows: str = ""
+    in_service: tuple[Bound | None, Bound | None] | None = None
+    idle_only: str = ""
+    when_recorded: str = ""
+
+    def serving(self) -> Demand:
+        """The demand on a node in service: by its own bounds, where it has any."""
+        if self.in_service is None:
+            return self
+        required, recommended = self.in_service
+        return replace(self, required=required, recommended=recommended, in_service=None)
 
     @property
     def check(self) -> str:
@@ -200,7 +213,8 @@ class Demand:
         """The bounds in words."""
         parts = [str(self.required)] if self.required else []
         parts += [f"recommended {self.recommended}"] if self.recommended else []
-        return ", ".join(parts)
+        serving = f"; in service {self.serving().demanded() or 'nothing'}" if self.in_service else ""
+        return ", ".join(parts) + serving
 
 
 @dataclass(frozen=True)
@@ -212,10 +226,14 @@ class Judgement:
     reason: str = ""
 
 
-def judge(demand: Demand, reading: Reading[Any]) -> Judgement:
-    """Hold a reading against a demand. An unknown reading is never better than unverified."""
-    if demand.absent:
-        return Judgement(Verdict.NOT_APPLICABLE, demand.absent)
+def judge(demand: Demand, reading: Reading[Any], held: str = "") -> Judgement:
+    """Hold a reading against a demand. An unknown reading is never better than unverified.
+
+    `held` says which job holds the node, and is empty where none is known to.
+    """
+    inapplicable = _inapplicable(demand, reading, held)
+    if inapplicable:
+        return Judgement(Verdict.NOT_APPLICABLE, inapplicable)
     if isinstance(reading, Unknown):
         return Judgement(Verdict.UNVERIFIED, f"{demand.title} is unknown: {reading.reason}", reading.reason)
     seen = f"{demand.title} is {reading.value}" + (f" ({reading.note})" if reading.note else "")
@@ -225,6 +243,16 @@ def judge(demand: Demand, reading: Reading[Any]) -> Judgement:
         reason = f"above the plausible {demand.plausible}, so the measurement itself failed"
         return Judgement(Verdict.UNVERIFIED, f"{seen}: {reason}", reason)
     return _against_bounds(demand, reading, seen)
+
+
+def _inapplicable(demand: Demand, reading: Reading[Any], held: str) -> str:
+    """Why the baseline says that the demand does not apply here; empty where it does."""
+    if demand.absent:
+        return demand.absent
+    if demand.idle_only and held:
+        return f"{demand.idle_only}; the node is held by {held}"
+    recorded = isinstance(reading, Known) or not reading.missing or bool(reading.recordings)
+    return "" if recorded else demand.when_recorded
 
 
 def _against_bounds(demand: Demand, reading: Known[Any], seen: str) -> Judgement:

@@ -31,7 +31,9 @@ def _evidence() -> list[str]:
         if probe.argv[:2] == ("sh", "-c"):
             how = "small files of sysfs as lines PATH:VALUE, or the folder itself"
         if not probe.argv:
-            how = "`nvidia-smi -L` inside a container"
+            how = "`nvidia-smi -L` inside a container" if name == "container-gpus" else f"what `{name}` prints"
+        if probe.tier == "handed-in":
+            how += ", of which no run asks"
         needs = "; root sees more" if probe.root_for else ""
         rows.append(f"  {name:66} {how}{needs}")
     return [
@@ -39,6 +41,10 @@ def _evidence() -> list[str]:
         "  NAME.rc holds an exit status other than 0, NAME.err the standard error.",
         "  Forms of one datum: the first that is there decides (nvidia-smi_-q_-x before nvidia-smi_-q; lspci_-nnvvv,",
         "  lspci_-vvv, lspci_-nn); one that is missing or exited non-zero falls through to the next.",
+        "  nvidia-smi_--query-gpu=FIELDS_--format=csv[,noheader][,nounits] is read under nvidia-smi_--query-gpu,",
+        "  dcgmi_diag_-r_3_-j and the like under dcgmi_diag_-j.",
+        "Reports of others are read as they are: nvidia-bug-report.log or .log.gz; a sosreport, unpacked or tar; and",
+        "one document of nvidia-smi (-q, -q -x, --query-gpu, its table) or `dcgmi diag -j` under any name.",
     ]
 
 
@@ -51,7 +57,9 @@ def _checks(node_type: str) -> list[str]:
 
 
 def _demanded(demand: Demand) -> str:
-    return f"absent: {demand.absent}" if demand.absent else demand.demanded()
+    if demand.absent:
+        return f"absent: {demand.absent}"
+    return demand.demanded() + (f"; not applicable: {demand.when_recorded}" if demand.when_recorded else "")
 
 
 def _one_check(check_id: str, node_type: str) -> list[str]:

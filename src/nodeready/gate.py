@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from nodeready import baseline as baselines
 from nodeready.engine import Judging
-from nodeready.evidence.capture import CaptureWriter, EvidenceError, pack_evidence
+from nodeready.evidence.capture import CaptureWriter, EvidenceError, pack_evidence, utc
 from nodeready.evidence.folder import read_evidence
 from nodeready.evidence.transport import LOCAL, Way, host_name
 from nodeready.node import Node
 from nodeready.node.catalogue import TREES, evidence_names
+from nodeready.node.places import matrix_of
 from nodeready.node.terms import Terms
 from nodeready.plan import Plan
 from nodeready.quantity import Quantity, UnitError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nodeready.evidence.capture import Evidence
+    from nodeready.expectation import Bound
 
 AUTO = "auto"
 _AUTO_IS_HERE = "--node-type auto looks at this machine's PCI bus: name what the remote node should be"
@@ -57,6 +59,7 @@ class Request:
     sudo: bool = False
     sudo_user: str = ""
     force: bool = False
+    in_service: bool = False
     report_only: bool = False
     picked: bool = False
 
@@ -105,7 +108,9 @@ class Gate:
                 handed_in = read_evidence(Path(request.evidence), evidence_names(), TREES)
             if request.node_type == AUTO:
                 request = replace(request, node_type=_found_type(handed_in), picked=True)
-            baseline = baselines.load(request.node_type, request.baseline, list(request.settings))
+            baseline = baselines.load(
+                request.node_type, request.baseline, list(request.settings), in_service=request.in_service
+            )
             terms = terms_of(baseline)
         except (baselines.BaselineError, EvidenceError) as error:
             raise UsageError(str(error)) from None
@@ -227,9 +232,22 @@ def terms_of(baseline: baselines.Baseline) -> Terms:
         power_least=power.required.operand if may_be_lower and power.required else None,
         port_rate=_data_rate(baseline, "network.port-rate"),
         link_speed=_data_rate(baseline, "nvlink.link-speed"),
+        host_power=_quantity(baseline, "power.host", "power", "2000 W"),
+        xid_window=_hours(baseline, "health.xid-window"),
+        links=_numbers_of(baseline.demands["nvlink.links-active"].required),
+        links_per_pair=_counts(baseline, "nvlink.links-per-pair"),
+        matrix=_matrix(baseline),
         tables=baseline.tables,
         today=today(),
     )
+
+
+def _matrix(baseline: baselines.Baseline) -> dict[tuple[str, str], str]:
+    found = matrix_of(baseline.settings["topology.matrix"])
+    if found is None:
+        sample = "gpu0 numa=0 mlx5_0=PIX mlx5_1=NODE"
+        raise baselines.BaselineError(f"--set topology.matrix: write one text for each GPU, such as '{sample}'")
+    return found
 
 
 def _data_rate(baseline: baselines.Baseline, name: str) -> Quantity:
@@ -256,17 +274,28 @@ def _hours(baseline: baselines.Baseline, name: str) -> float | None:
     return float(found[1]) if found[1] else None
 
 
+def _numbers_of(bound: Bound | None) -> tuple[int, ...]:
+    """The numbers that a bound lets pass; none where it is no list of them."""
+    if bound is None or bound.operator not in ("equals", "one_of"):
+        return ()
+    operands = bound.operand if isinstance(bound.operand, tuple) else (bound.operand,)
+    return tuple(int(operand) for operand in operands)
+
+
+def _counts(baseline: baselines.Baseline, name: str) -> tuple[int, ...]:
+    """A list of numbers, written with commas."""
+    words = [word.strip() for word in baseline.settings[name].split(",")]
+    if not all(re.fullmatch("[0-9]{1,3}", word) for word in words):
+        raise baselines.BaselineError(f"--set {name}={baseline.settings[name]}: write numbers such as 18, or 0,12")
+    return tuple(int(word) for word in words)
+
+
 def today() -> date:
     """The day as of which dated tables are read: SOURCE_DATE_EPOCH where it is set, for runs to be repeated."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     if fixed and not fixed.isdigit():
         raise UsageError(f"SOURCE_DATE_EPOCH={fixed}: write seconds since 1970, or unset it")
     return datetime.fromtimestamp(float(fixed or time.time()), tz=timezone.utc).date()
-
-
-def utc(moment: float) -> str:
-    """A Unix time in ISO 8601, UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
 
 
 def _safe(host: str) -> str:

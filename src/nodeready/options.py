@@ -37,6 +37,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "DIR",
         "help": "where run folders are made (default: reports)",
     },
+    "--in-service": {
+        "action": "store_true",
+        "help": "judge by the bounds for nodes in service, where a demand has any",
+    },
     "--force": {"action": "store_true", "help": "put load on a node that is in use"},
     "--report-only": {"action": "store_true", "help": "exit 0 whatever the acceptance"},
     "--waivers": {"default": None, "metavar": "FILE", "help": "(a later version)"},

@@ -12,11 +12,11 @@ from nodeready.quantity import Quantity, UnitError, dimension_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-HEAD = {"status", "extends", "title", "settings"}
+HEAD = {"status", "extends", "title", "settings", "virtual"}
 PER = ("node", "gpu", "port", "nvme")
 TIERS = ("quick", "acceptance", "burn-in")
 MEASURES = ("must", "if-possible")
-_DECLARED = {"title", "per", "tier", "unit"}
+_DECLARED = {"title", "per", "tier", "unit", "bare-metal"}
 _OVERLAID = {
     "required",
     "recommended",
@@ -27,7 +27,12 @@ _OVERLAID = {
     "plausible",
     "peak",
     "loosened_because",
+    "in-service",
+    "idle-only",
+    "when-recorded",
 }
+_IN_SERVICE = "in-service"
+_BOUNDS = ("required", "recommended")
 
 
 class BaselineError(ValueError):
@@ -38,6 +43,8 @@ def demands_of(chain: list[tuple[Path, dict[str, Any]]], sources: dict[str, dict
     """The demands of a chain of files, root first; raises `BaselineError`."""
     tables: dict[str, dict[str, Any]] = {}
     for number, (path, table) in enumerate(chain):
+        if _is_virtual(table, path):
+            tables = {key: _unseen_by_a_guest(entry) for key, entry in tables.items()}
         for key, entry in table.items():
             if key in HEAD:
                 continue
@@ -53,6 +60,20 @@ def demands_of(chain: list[tuple[Path, dict[str, Any]]], sources: dict[str, dict
     leaf = chain[-1][0]
     demands = {key: _demand(key, entry, sources, f"{leaf}: [{key!r}]") for key, entry in tables.items()}
     return {key: _following(demand, tables[key], demands) for key, demand in demands.items()}
+
+
+def _is_virtual(table: dict[str, Any], path: Path) -> bool:
+    """Whether a file says that its nodes are virtual machines."""
+    if table.get("virtual", True) is not True:
+        raise BaselineError(f"{path}: virtual = {table['virtual']!r}: write true, or leave it out")
+    return "virtual" in table
+
+
+def _unseen_by_a_guest(entry: dict[str, Any]) -> dict[str, Any]:
+    """What only the host's owner can see is absent in a virtual machine, with the reason of `bare-metal`."""
+    if not entry.get("bare-metal"):
+        return entry
+    return {**entry, "absent": entry["bare-metal"], "required": None, "recommended": None, _IN_SERVICE: None}
 
 
 def near(key: str, known: dict[str, Any]) -> str:
@@ -72,6 +93,8 @@ def _declared(entry: dict[str, Any], where: str) -> dict[str, Any]:
             raise BaselineError(f"{where} has {field} = {entry.get(field)!r}; write one of {', '.join(allowed)}")
     if not entry.get("title"):
         raise BaselineError(f"{where} has no title: say what is measured")
+    if "bare-metal" in entry and not str(entry["bare-metal"]).strip():
+        raise BaselineError(f"{where} has an empty bare-metal: write why a virtual machine cannot show it")
     unit = entry.get("unit", "")
     if unit not in ("", "version"):
         try:
@@ -94,9 +117,11 @@ def _overlaid(parent: dict[str, Any], entry: dict[str, Any], where: str) -> dict
         _refuse_loosening(parent, entry, where)
     child = {**parent, **entry}
     if "absent" in entry:
-        child["required"] = child["recommended"] = None
+        child["required"] = child["recommended"] = child[_IN_SERVICE] = None
     elif "required" in entry or "recommended" in entry:
         child.pop("absent", None)
+        if "when-recorded" not in entry:  # who demands it himself wants it there
+            child.pop("when-recorded", None)
     return child
 
 
@@ -108,11 +133,13 @@ def _refuse_loosening(parent: dict[str, Any], entry: dict[str, Any], where: str)
         raise BaselineError(
             f"{where} follows {_reference(parent['required'])}: say in loosened_because why it no longer does"
         )
-    for field in ("required", "recommended"):
-        if parent.get(field) and field in entry:
-            before, after = _bound(parent[field], unit, where), _bound(entry[field], unit, where)
-            if before and not (after and after.at_least_as_strict_as(before)):
-                raise BaselineError(f"{where} loosens {field} from {before} to {after}: say why in loosened_because")
+    for field in _BOUNDS:
+        if field in entry:
+            _refuse_looser(field, parent.get(field), entry[field], unit, where)
+        if isinstance(entry.get(_IN_SERVICE), dict) and parent.get(_IN_SERVICE):
+            before, after = parent[_IN_SERVICE].get(field), entry[_IN_SERVICE].get(field)
+            _refuse_looser(field, before, after, unit, f"{where} in service")
+    _refuse_exemption(parent, entry, where)
     for field in ("plausible", "peak"):
         if parent.get(field) and entry.get(field) not in (None, parent[field]):
             raise BaselineError(f"{where} moves {field} from {parent[field]}: say why in loosened_because")
@@ -122,6 +149,18 @@ def _refuse_loosening(parent: dict[str, Any], entry: dict[str, Any], where: str)
         and (parent.get("required") or parent.get("recommended"))
     ):
         raise BaselineError(f"{where} drops a demand that its parent makes: say why in loosened_because too")
+
+
+def _refuse_exemption(parent: dict[str, Any], entry: dict[str, Any], where: str) -> None:
+    for field, less in (("idle-only", "hold while a job runs"), ("when-recorded", "be recorded")):
+        if entry.get(field) and not parent.get(field):
+            raise BaselineError(f"{where} need no longer {less}: say why in loosened_because")
+
+
+def _refuse_looser(field: str, parent: Any, child: Any, unit: str, where: str) -> None:
+    before, after = _bound(parent, unit, where), _bound(child, unit, where)
+    if before and not (after and after.at_least_as_strict_as(before)):
+        raise BaselineError(f"{where} loosens {field} from {before} to {after}: say why in loosened_because")
 
 
 def _bound(table: Any, unit: str, where: str) -> Bound | None:
@@ -152,7 +191,14 @@ def _demand(key: str, entry: dict[str, Any], sources: dict[str, dict[str, str]],
             raise BaselineError(f"{where} has source = {entry.get('source')!r}, which sources.toml does not hold")
         if not str(entry.get("why", "")).strip():
             raise BaselineError(f"{where} has no why: say what a miss costs")
-    plausible = _plausible(entry, unit, (required, recommended), where) if not absent else None
+    serving = _in_service(entry, unit, where) if not absent else None
+    plausible = _plausible(entry, unit, (required, recommended, *(serving or ())), where) if not absent else None
+    idle_only = entry.get("idle-only", "")
+    if "idle-only" in entry and (not isinstance(idle_only, str) or not idle_only.strip()):
+        raise BaselineError(f"{where} has idle-only = {idle_only!r}: write why it does not apply while a job runs")
+    when_recorded = entry.get("when-recorded", "")
+    if "when-recorded" in entry and (not isinstance(when_recorded, str) or not when_recorded.strip()):
+        raise BaselineError(f"{where} has when-recorded = {when_recorded!r}: write what was not handed in")
     return Demand(
         key=key,
         title=entry["title"],
@@ -166,12 +212,26 @@ def _demand(key: str, entry: dict[str, Any], sources: dict[str, dict[str, str]],
         why=entry.get("why", ""),
         plausible=plausible,
         absent=absent,
+        in_service=serving,
+        idle_only=idle_only,
+        when_recorded=when_recorded,
     )
 
 
-def _plausible(
-    entry: dict[str, Any], unit: str, bounds: tuple[Bound | None, Bound | None], where: str
-) -> Quantity | None:
+def _in_service(entry: dict[str, Any], unit: str, where: str) -> tuple[Bound | None, Bound | None] | None:
+    """The two bounds that hold on a node in service, in the place of the other two."""
+    table = entry.get(_IN_SERVICE)
+    if table is None:
+        return None
+    if not isinstance(table, dict) or not table or set(table) - set(_BOUNDS):
+        raise BaselineError(f"{where} has in-service = {table!r}; write a table of required, recommended or both")
+    if _reference(entry.get("required")) or any(_reference(table.get(field)) for field in _BOUNDS):
+        raise BaselineError(f"{where} follows another key: it can have no bounds of its own for nodes in service")
+    required, recommended = (_bound(table.get(field), unit, f"{where} in service") for field in _BOUNDS)
+    return required, recommended
+
+
+def _plausible(entry: dict[str, Any], unit: str, bounds: tuple[Bound | None, ...], where: str) -> Quantity | None:
     """The most that a measurement may give; a rate's floors must lie below its physical peak."""
     try:
         peak = Quantity.parse(entry["peak"]) if "peak" in entry else None

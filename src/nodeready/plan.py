@@ -78,8 +78,10 @@ class Plan:
 
     def coverage(self, findings: Iterable[Finding]) -> dict[str, int]:
         """How many (key, subject) pairs apply, and how many of them were judged."""
-        applicable = {(o.demand.key, o.subject) for o in self.obligations if not o.demand.absent}
-        judged = {(f.key, f.subject) for f in findings if f.verdict not in (Verdict.UNVERIFIED, Verdict.NOT_APPLICABLE)}
+        found = tuple(findings)
+        idle = {(f.key, f.subject) for f in found if f.verdict is Verdict.NOT_APPLICABLE}  # a job holds the node
+        applicable = {(o.demand.key, o.subject) for o in self.obligations if not o.demand.absent} - idle
+        judged = {(f.key, f.subject) for f in found if f.verdict not in (Verdict.UNVERIFIED, Verdict.NOT_APPLICABLE)}
         return {"planned": len(applicable), "judged": len(judged & applicable)}
 
 

@@ -59,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
         sudo_user=config.getoption("sudo_user", default=None) or "",
         way=Way(**{name: config.getoption(name, default=None) or "" for name in Way.__dataclass_fields__}),
         force=option.force,
+        in_service=option.in_service,
         report_only=option.report_only,
     )
     try:
@@ -75,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
             return
         folder = gate.make_folder()
     except (UsageError, TransportError) as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(_harmless(error)) from None
     if hasattr(option, "htmlpath") and not option.htmlpath:
         option.htmlpath, option.self_contained_html = str(folder / "report.html"), True
     if getattr(option, "tbstyle", "") == "auto":
@@ -185,7 +186,7 @@ class GateRun:
         tiers = self.gate.plan.by_check
         self.gate.load_wanted = any(d.tier != "quick" for check_id in selected for d in tiers.get(check_id, ()))
         with interruptible():
-            self.judging = self.gate.gather(self._say)
+            self.judging = self.gate.gather(lambda text: self._say(_harmless(text)))
         if self.gate.busy:
             session.items.clear()
         return (yield)
@@ -204,7 +205,9 @@ class GateRun:
         self.ran.add((expectation.check.id, expectation.subject))
         report.user_properties.append(("nodeready", _rows(expectation)))
         report.nodeready_check = True  # type: ignore[attr-defined]
-        if not report.failed:
+        if report.failed:
+            report.longrepr = _harmless(report.longrepr)
+        else:
             _set_outcome(report, expectation)
         return report
 
@@ -291,9 +294,18 @@ class GateRun:
             cells[1:] = html_report.table_cells(rows)[1:]
 
 
+def _harmless(text: object) -> str:
+    """What may hold a node's own words, with everything invisible spelled out."""
+    from nodeready.render.escape import visible_lines
+
+    return visible_lines(str(text), 4000)
+
+
 def _set_outcome(report: pytest.TestReport, expectation: Expectation) -> None:
     verdict = expectation.verdict.value
-    text = "\n".join(f.message for f in expectation.findings if f.verdict.value == verdict) or "judged nothing"
+    from nodeready.render.escape import visible
+
+    text = "\n".join(visible(f.message) for f in expectation.findings if f.verdict.value == verdict) or "judged nothing"
     report.nodeready_verdict = verdict  # type: ignore[attr-defined]
     if verdict == "fail":
         report.outcome, report.longrepr = "failed", text

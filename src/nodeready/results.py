@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from nodeready import __version__
-from nodeready.gate import utc
+from nodeready.evidence.capture import utc
 
 if TYPE_CHECKING:
     from nodeready.engine import Judging
@@ -45,6 +45,7 @@ def build(gate: Gate, judging: Judging, outer_status: int = 0) -> dict[str, Any]
         "coverage": plan.coverage(findings),
         "subset": gate.subset,
         "report_only": gate.request.report_only,
+        "in_service": gate.request.in_service,
         "foreign_failure": gate.foreign_failure or None,
         "busy": gate.busy or None,
         "node": judging.node.identity(),

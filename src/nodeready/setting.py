@@ -1,7 +1,8 @@
-"""`--set KEY=VALUE`: a required bound keeps its comparison and gets another value."""
+"""Settings say what readings are taken by; `--set KEY=VALUE` replaces one, or the value of a required bound."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,52 @@ from nodeready.overlay import BaselineError, near
 from nodeready.quantity import UnitError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nodeready.baseline import Baseline
 
 MOST_GPUS = 64
+SLOTS = "gpu.slots"
+_BUS_ID = re.compile(r"([0-9a-f]{1,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.ASCII)
+
+
+def declared_settings(chain: list[tuple[Path, dict[str, Any]]]) -> dict[str, str]:
+    """The settings of a chain of files, root first, as text; one that the root does not declare is refused."""
+    settings: dict[str, str] = {}
+    for number, (path, table) in enumerate(chain):
+        entries = table.get("settings", {})
+        if not isinstance(entries, dict):
+            raise BaselineError(f"{path}: settings is no table")
+        for key, value in entries.items():
+            if number and key not in settings:
+                raise BaselineError(f"{path}: [settings] {key!r} is no setting: {near(key, settings)}")
+            words = value if isinstance(value, list) else [value]
+            if not all(isinstance(word, str) for word in words):
+                raise BaselineError(f"{path}: [settings] {key!r} = {value!r}: write text, or a list of texts")
+            settings[key] = ",".join(words)
+    return settings
+
+
+def slots_of(base: Baseline) -> tuple[str, ...]:
+    """The bus ids at which a site's nodes have their GPUs, in bus order; none where no list is given.
+
+    Raises `BaselineError` for what is no bus id, for one that is there twice, and for another number of
+    slots than `gpu.count`.
+    """
+    text = base.settings.get(SLOTS, "")
+    if not text.strip():
+        return ()
+    slots = []
+    for word in text.split(","):
+        match = _BUS_ID.fullmatch(word.strip().lower())
+        if match is None:
+            raise BaselineError(f"{SLOTS}: {word.strip()!r} is no bus id such as 0000:18:00.0")
+        slots.append(f"{int(match[1], 16):04x}:{match[2]}")
+    if len(set(slots)) < len(slots):
+        raise BaselineError(f"{SLOTS} holds a bus id twice: {', '.join(slots)}")
+    if len(slots) != base.gpu_count:
+        raise BaselineError(f"{SLOTS} holds {len(slots)} bus ids and gpu.count is {base.gpu_count}: set both")
+    return tuple(sorted(slots))
 
 
 def with_setting(base: Baseline, text: str) -> Baseline:
@@ -38,7 +82,7 @@ def with_setting(base: Baseline, text: str) -> Baseline:
     if key == "gpu.count" and not 1 <= bound.operand <= MOST_GPUS:
         raise BaselineError(f"--set {text}: a node has 1 to {MOST_GPUS} GPUs")
     demands = {
-        other: replace(entry, required=bound) if key in (other, entry.follows) else entry
+        other: replace(entry, required=bound, when_recorded="") if key in (other, entry.follows) else entry
         for other, entry in base.demands.items()
     }
     return replace(base, demands=demands, overrides=overrides)

@@ -110,3 +110,19 @@ def test_all_probes_of_a_run_fit_into_one_command_line_with_room_for_more():
 
     batch = Batch([*quick_probes(), TORCH, MATMUL], 30.0, ("sudo", "-n"))
     assert sum(map(len, batch.argv)) < 100_000
+
+
+def test_everything_that_the_agent_imports_travels_with_it_and_before_it():
+    import re
+    from pathlib import Path
+
+    from nodeready.evidence import batch
+
+    folder, before = Path(batch.__file__).parent, []
+    for name in batch._TRAVELS:
+        text = (folder / f"{name}.py").read_text().partition("if TYPE_CHECKING:")[0]
+        found = set(re.findall(r"^from nodeready\.evidence\.(\w+) import", text, re.MULTILINE))
+        found |= set(re.findall(r"^from nodeready\.evidence import (\w+)$", text, re.MULTILINE))
+        assert found <= set(before), name
+        assert not re.search(r"^(from|import) nodeready(?!\.evidence)", text, re.MULTILINE), name
+        before.append(name)

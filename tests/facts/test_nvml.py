@@ -24,8 +24,16 @@ spec.loader.exec_module(fake)
 
 FIRST = "0000:19:00.0"
 SPEED = Quantity(26.562, "GB/s")
-# what NVML has no call for
-NOT_IN_NVML = {"gpu_part"}
+# what NVML has no call for, or what the probe does not ask it
+NOT_IN_NVML = (
+    {"gpu_part", "inforom_image", "memory_clock_max"}
+    | {
+        name
+        for name in FIELDS
+        if name.startswith(("fabric_health_", "application_")) or name.endswith("_repair_pending")
+    }
+    | {"unrepairable_memory"}
+)
 
 
 @pytest.fixture(scope="session")
@@ -94,6 +102,7 @@ def test_a_healthy_node_is_known_throughout(healthy):
 
 CODES = {"Enabled": 1, "Disabled": 0, "Yes": 1, "No": 0, "Default": 0, "None": 0, "NVIDIA": 14, "Pass-Through": 1}
 EVENTS = {"hw_slowdown": 8, "hw_thermal": 64, "power_brake": 128, "sw_thermal": 32, "sw_power_cap": 4, "idle": 1}
+EVENTS["application_clocks"] = 2
 COUNTS = ("minor", "replay_counter", "row_remap_corrected", "row_remap_uncorrected")
 LINKS = ("link_gen_current", "link_gen_max", "link_gen_device_max", "link_width_current", "link_width_max")
 MODES = ("persistence", "mig_current", "mig_pending", "compute_mode", "ecc_mode_current", "ecc_mode_pending")
@@ -116,7 +125,8 @@ def items_of(bus_id, said):
     items |= {name: CODES[value[name]] for name in (*MODES, *STATES)}
     items |= {f"{name}_degc": value[name].value for name in DEGREES}
     items |= {f"{name}_mw": round(value[name].value * 1000) for name in POWERS}
-    items |= {f"{name}_bytes": value[name].value * 2**20 for name in ("memory_total", "memory_used")}
+    items |= {f"{name}_bytes": value[name].value * 2**20 for name in ("memory_total", "memory_used", "bar1_total")}
+    items["bar1_used_bytes"] = 2**20
     items |= {f"{name}_mhz": value[name].value for name in ("sm_clock", "sm_clock_max")}
     items |= {
         "performance_state": value["performance_state"].removeprefix("P"),
@@ -129,6 +139,11 @@ def items_of(bus_id, said):
         "dram_corrected_volatile": value["ecc_dram_corrected_volatile"],
         "clocks_event_reasons": events,
         "power_limit_min_mw": 200_000,
+        "row_remap_max": 2560,
+        "row_remap_high": 0,
+        "row_remap_partial": 0,
+        "row_remap_low": value["row_remap_banks_low"],
+        "row_remap_none": value["row_remap_banks_none"],
         "fabric_state": {"Completed": 3}[value["fabric_state"]],
         "fabric_status": {"Success": 0}[value["fabric_status"]],
     }

@@ -237,6 +237,43 @@ def test_the_script_walks_up_from_each_device_of_nvidia(tmp_path):
     assert isinstance(found["0000:3c:00.0"].width, Unknown)
 
 
+def test_the_script_lists_adapters_and_drives_with_their_ports_too(tmp_path):
+    def add(path, **files):
+        folder = tmp_path / "sys/devices" / path
+        for name, value in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(f"{value}\n")
+        link = tmp_path / "sys/bus/pci/devices" / folder.name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(folder)
+
+    add("pci0000:37/0000:37:01.0", **PORT_FILES)
+    add("pci0000:37/0000:37:01.0/0000:3c:00.0", **{**GPU_FILES, "vendor": "0x15b3", "class": "0x020700"})
+    add("pci0000:64/0000:64:01.0", **PORT_FILES)
+    add("pci0000:64/0000:64:01.0/0000:65:00.0", **{**GPU_FILES, "vendor": "0x8086", "class": "0x010802"})
+    grouped = {**GPU_FILES, "iommu_group/type": "identity"}
+    add("pci0000:00/0000:00:02.0", **grouped)
+    add("pci0000:00/0000:00:17.0", **{**GPU_FILES, "vendor": "0x8086", "class": "0x010601"})
+    found = parse(run_script(tmp_path).stdout)
+    assert sorted(found) == ["0000:00:02.0", "0000:37:01.0", "0000:3c:00.0", "0000:64:01.0", "0000:65:00.0"]
+    assert found["0000:3c:00.0"].above.value == "0000:37:01.0"
+    assert found["0000:00:02.0"].iommu.value == "identity"
+    assert found["0000:65:00.0"].iommu.value == "none"
+    assert found["0000:00:02.0"].on_root_bus
+    assert not found["0000:3c:00.0"].on_root_bus
+
+
+@pytest.mark.parametrize(("width", "answers"), [("63", False), ("255", False), ("16", True), ("0", True)])
+def test_registers_that_read_all_ones_are_no_answer(width, answers):
+    assert gpu(current_link_width=width).answers is answers
+
+
+def test_a_firmware_that_names_no_node_says_so():
+    assert gpu(numa_node="-1").numa_unnamed
+    assert not gpu(numa_node="0").numa_unnamed
+    assert not gpu(numa_node="").numa_unnamed
+
+
 def test_the_script_without_devices_of_nvidia(tmp_path):
     assert run_script(tmp_path).returncode != 0
     (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)

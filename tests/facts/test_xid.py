@@ -26,7 +26,16 @@ def sxid(code, fatal=None, text="", bus_id="0000:c1:00.0"):
 
 
 def test_the_example_in_the_docstring_holds():
-    assert doctest.testmod(catalogue) == (0, 1)
+    assert doctest.testmod(catalogue) == (0, 4)
+
+
+@pytest.mark.parametrize(("code", "told"), [(79, "RESTART_BM, then CONTACT_SUPPORT"), (95, "RESET_GPU"), (167, "")])
+def test_the_vendors_own_buckets_are_kept(code, told):
+    assert CATALOGUE[code].nvidia == told
+
+
+def test_every_listed_code_but_the_newest_has_a_bucket():
+    assert {code for code, kind in CATALOGUE.items() if not kind.nvidia} == {154, *range(162, 173)}
 
 
 def test_every_entry_says_what_it_is_and_what_to_do():

@@ -148,6 +148,21 @@ ROWS = {
         255,
         every("fail", "driver.responds", ["node"]) | every("unverified", "gpu.memory"),
     ),
+    "nvlink-e/01-stas00-compute_accelerator_nvidia_debug-7.txt": (
+        "sxm",
+        (),
+        "nvidia-smi_nvlink_-e",
+        0,
+        every("unverified", "nvlink.errors"),
+    ),
+    "dmesg/06-kmsg-peermem-invalid-context.txt": (
+        "sxm",
+        (),
+        "dmesg",
+        0,
+        every("advisory", "network.log/warning", ["node"]),
+    ),
+    "dmesg/07-dmesg-peermem-iso.txt": ("sxm", (), "dmesg", 0, every("advisory", "network.log/warning", ["node"])),
     "nvlink-s/01-h100-590-cap.txt": (
         "sxm-1",
         (),
@@ -202,8 +217,9 @@ ROWS = {
         (),
         "lspci_-vvv",
         0,
-        every("pass", "pcie.gpu-link-generation pcie.gpu-link-width gpu.product", GPUS)
-        | every("pass", "pcie.gpu-present", ["node"]),
+        every("pass", "pcie.gpu-link-generation pcie.gpu-link-width pcie.gpu-bridges pcie.numa-node gpu.product", GPUS)
+        | every("pass", "pcie.gpu-present pcie.access-control topology.adapters", ["node"])
+        | every("pass", "pcie.adapter-links pcie.drive-links", ["node"]),
     ),
     "lspci/02-gb200-lspci.txt": ("sxm", SXM1, "lspci_-nn", 0, every("fail", "gpu.product")),
     "lspci/04-a10-lspci-nn.txt": ("sxm", SXM1, "lspci_-nn", 0, every("fail", "gpu.product")),
@@ -250,6 +266,7 @@ ROWS = {
         every("fail", "health.xid", ["node"]),
     ),
     "dmesg/14-azure-journald.txt": ("sxm", (), "dmesg", 0, every("unverified", "health.xid", ["node"])),
+    "dmesg/15-nvme-io-errors.txt": ("sxm", (), "dmesg", 0, every("fail", "storage.errors", ["node"])),
     "dmesg/17-xid79-fallen-off-535.txt": ("sxm", (), "dmesg", 0, every("fail", "health.xid", ["node"])),
     "dmesg/19-sxid-12028-iso.txt": (
         "sxm",
@@ -266,6 +283,17 @@ ROWS = {
         0,
         every("fail", "health.xid", ["node"]) | every("advisory", "health.xid/warning", ["node"]),
     ),
+    **{
+        f"topo-m/{name}": ("sxm", (), "nvidia-smi_topo_-m", 0, every("pass", "topology.adapters", ["node"]))
+        for name in (
+            "01-h100-590-cap.txt",
+            "05-b200x8-gke-2.txt",
+            "07-stas00-network_README-2.txt",
+            "08-stas00-training_performance_README-2.txt",
+            "09-gh200-nics.txt",
+            "11-h100-class-x8-18nics-tabs.txt",
+        )
+    },
     "container-runtime/07-docker-info-nvidia-missing.txt": (
         "sxm",
         (),
@@ -275,7 +303,7 @@ ROWS = {
     ),
 }
 
-_TOPO = "no check judges the topology matrix yet; its parser is tested in tests/facts/test_topology.py"
+_MIG = "one GPU in MIG mode: no adapter and no other GPU to be held against"
 _TABLE = "the plain table is no evidence of this version: it can look clean while -q shows a fault"
 _DECLARED = "a configuration file is declared only: no evidence name takes it, so container.runtime stays unverified"
 OPEN = {
@@ -284,14 +312,11 @@ OPEN = {
     "nvidia-smi-misc/": "dmon, retired pages and help texts: no evidence of this version",
     "nvidia-smi-table/": _TABLE,
     "nvidia-smi-version/": "no check reads nvidia-smi --version: the same versions are in -q",
-    "topo-m/": _TOPO,
-    "nvlink-e/": "error counters as rates come with the fabric layer",
-    "dmesg/06-kmsg-peermem-invalid-context.txt": "GPUDirect is not judged yet",
-    "dmesg/07-dmesg-peermem-iso.txt": "GPUDirect is not judged yet",
+    "topo-m/02-h100-mig-590-cap.txt": _MIG,
+    "topo-m/04-h200-mig-590-cap.txt": _MIG,
     "dmesg/08-nccl-segfault.txt": "crashes of user software are not judged",
     "dmesg/10-pstore-panic.txt": "a panic before this boot is not judged yet",
-    "dmesg/12-azure-1dev_6flap_syslog.txt": "link flaps come with the network layer",
-    "dmesg/15-nvme-io-errors.txt": "storage is not judged yet",
+    "dmesg/12-azure-1dev_6flap_syslog.txt": "lines of a service, not of the kernel: flaps are judged by the counters of the ports (network.flaps)",
     "fabricmanager/": "the fabric manager's own log is no evidence of this version; its service state and version are",
     "container-runtime/01-docker-daemon-json-nvidia-default.txt": _DECLARED,
     "container-runtime/03-docker-daemon-json-2.txt": _DECLARED,

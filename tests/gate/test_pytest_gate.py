@@ -106,7 +106,7 @@ def test_a_crash_inside_a_check_leaves_the_node_incomplete(gate_run, healthy, tm
         (tmp_path / "checks").mkdir(exist_ok=True)
         (tmp_path / "checks" / path.name).write_text(path.read_text())
     power = tmp_path / "checks/test_power.py"
-    power.write_text(power.read_text().replace("    expect(", "    raise RuntimeError(gpu.subject)\n    expect("))
+    power.write_text(power.read_text().replace("    expect(", "    raise RuntimeError(gpu.subject)\n    expect(", 1))
     process, results = gate_run("--node-type", "sxm", "--evidence", healthy, first=(tmp_path / "checks",))
     assert (process.returncode, results["acceptance"]) == (10, "incomplete")
     assert {u["key"] for u in results["unjudged"]} == {"power.limit"}
@@ -124,8 +124,9 @@ def copied_checks(tmp_path):
 
 def test_a_check_that_raises_after_a_pass_has_judged_nothing(gate_run, healthy, tmp_path):
     checks = copied_checks(tmp_path)
-    with (checks / "test_power.py").open("a") as handle:
-        handle.write("    assert gpu.subject != 'gpu2'\n")
+    power, line = checks / "test_power.py", '    expect("power.limit", gpu.power_limit)\n'
+    assert line in power.read_text()
+    power.write_text(power.read_text().replace(line, f"{line}    assert gpu.subject != 'gpu2'\n"))
     process, results = gate_run("--node-type", "sxm", "--evidence", healthy, first=(checks,))
     assert (process.returncode, results["acceptance"]) == (10, "incomplete")
     assert [(u["key"], u["subject"]) for u in results["unjudged"]] == [("power.limit", "gpu2")]

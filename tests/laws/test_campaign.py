@@ -37,6 +37,12 @@ BY_SMI = {
     "health.ecc-uncorrected/dram-lifetime": (("ecc_dram_uncorrected_aggregate",), ("1",)),
     "health.row-remap-pending": (("row_remap_pending",), ("Yes",)),
     "health.row-remap-failure": (("row_remap_failure",), ("Yes",)),
+    "health.row-remaps/uncorrected": (("row_remap_uncorrected",), ("1", "512", "-1")),
+    "health.row-remaps/banks-low": (("row_remap_banks_low",), ("1 bank(s)", "-1 bank(s)")),
+    "gpu.compute-mode": (("compute_mode",), ("Prohibited", "Exclusive_Process")),
+    "gpu.telemetry": (("temperature",), ("0 C", "-40 C", "200 C")),
+    "driver.persistence-mode": (("persistence",), ("Disabled",)),
+    "firmware.gsp": (("gsp_firmware",), ("535.104.12",)),
     "health.recovery-action": (("recovery_action",), ("Reset", "Reboot", "Drain P2P")),
     "health.clock-events": (
         ("event_hw_slowdown", "event_hw_thermal", "event_power_brake", "event_sw_thermal"),

@@ -72,6 +72,7 @@ HEALTHY = {
     "link_width_current": 16,
     "link_width_max": 16,
     "replay_counter": 150,
+    "bar1_total_bytes": 131072 * 2**20,
     "memory_total_bytes": 85520809984,
     "memory_used_bytes": 0,
     "gpu_util_percent": 0,

@@ -13,6 +13,7 @@ from nodeready.probes import torch_info
 
 SCRIPT = Path(torch_info.__file__)
 DOCUMENT = {"probe", "schema", "python", "torch", "cuda", "cudnn", "nccl", "arch_list", "devices", "visible", "error"}
+DOCUMENT |= {"tensorflow"}
 
 
 def ran(*python):

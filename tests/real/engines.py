@@ -81,6 +81,10 @@ class Docker:
 
     scheme = "docker"
 
+    def __init__(self, more: tuple[str, ...] = (), path_first: str = "") -> None:
+        """`more` are options of the daemon, `path_first` a folder that stands first on its PATH."""
+        self.more, self.path_first = more, path_first
+
     def __enter__(self):
         _needs("dockerd", "docker.io")
         _needs("busybox", "busybox-static")
@@ -91,7 +95,11 @@ class Docker:
         places = (f"--data-root={self.folder}/data", f"--exec-root={self.folder}/exec", f"--pidfile={self.folder}/pid")
         with (self.folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
-                ("dockerd", *options, *places, "-H", socket), stdout=log, stderr=log, start_new_session=True
+                ("dockerd", *options, *self.more, *places, "-H", socket),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "PATH": f"{self.path_first or '/usr/sbin'}:{os.environ['PATH']}"},
             )
         try:
             self._await()

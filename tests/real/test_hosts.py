@@ -313,3 +313,18 @@ def test_another_way_of_testinfras_is_carried_too(show, target_path, over, tmp_p
     run = over("kubectl://gpu-pod?namespace=x", env={"PATH": f"{tmp_path}:{target_path}"})
     assert run.rc == 0, run.out
     assert "ACCEPTED at tier quick on gpu-pod" in run.out
+
+
+def test_captures_of_several_hosts_are_made_at_once(show, ssh_node, tmp_path, judge, capsys):
+    from nodeready.cli import main
+
+    show("row-remap-failure")
+    hosts = "ssh://node1,ssh://node2,ssh://node3:1"
+    options = ["--ssh-config", str(ssh_node.config), "--out", str(tmp_path / "captures")]
+    assert main(["collect", "--hosts", hosts, *options]) == 10
+    assert "node3: " in capsys.readouterr().out
+    made = sorted((tmp_path / "captures").iterdir())
+    assert [path.name.partition("-2")[0] for path in made] == ["node1", "node2"]
+    found, _ = judge(made[0], tier="quick")
+    assert found["host"] == "node1"
+    assert found["exit_status"] == 1

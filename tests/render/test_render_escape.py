@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeready.render.escape import CAP, Seen, harmless, head_and_tail, prose, visible
+from nodeready.render.escape import CAP, Seen, harmless, head_and_tail, is_plain, prose, visible, visible_lines
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,10 @@ from nodeready.render.escape import CAP, Seen, harmless, head_and_tail, prose, v
         ("\u2028\x85\xa0", "\\u2028\\x85\\xa0"),
         ("\ud800\uffff", "\\ud800\\uffff"),
         ("\U000e0041", "\\U000e0041"),
+        ("serial \u05d0\u05d1 12 of 8", "serial \\u05d0\\u05d1 12 of 8"),  # would stand to the right of the numbers
+        ("\u0661\ufdfd\U0001e900", "\\u0661\\ufdfd\\U0001e900"),
+        ("fai\u0336l\u0336ed\ufe0f", "fai\\u0336l\\u0336ed\\ufe0f"),
+        ("GPU\u3164\u2800\uffa0\u115f7", "GPU\\u3164\\u2800\\uffa0\\u115f7"),
     ],
 )
 def test_what_a_reader_would_not_see_is_spelled_out(raw, shown):
@@ -29,6 +33,7 @@ def test_what_a_reader_would_not_see_is_spelled_out(raw, shown):
 def test_any_text_comes_out_printable_short_and_the_same_when_shown_again(text, cap):
     shown = visible(text, cap)
     assert shown.isprintable()
+    assert is_plain(shown)
     assert len(shown) <= cap + 40
     assert visible(shown, cap) == shown
     shown.encode("utf-8")
@@ -40,6 +45,10 @@ def test_a_long_text_says_how_many_bytes_are_missing():
 
 def test_a_cut_never_splits_what_was_spelled_out():
     assert visible("ab\x1b\x1b", 7) == "ab\\x1b… (1 bytes more)"
+
+
+def test_an_error_keeps_its_lines_and_nothing_else():
+    assert visible_lines("no:\n  \x1b[2Ja\r\n\u202e") == "no:\n  \\x1b[2Ja\\r\n\\u202e"
 
 
 def test_an_authors_line_ends_are_folded():

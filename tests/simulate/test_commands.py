@@ -14,7 +14,7 @@ from nodeready.node.catalogue import PROBES, quick_probes
 from nodeready.simulate.write import simulate, simulate_commands
 
 # what is not in evidence, and what a live run reads by its own Python
-NOT_BY_NAME = ("torch", "matmul", "container-gpus", "nvml")
+NOT_BY_NAME = ("torch", "matmul", "container-gpus", "nvml", "squeue")
 
 
 @pytest.fixture(scope="module")

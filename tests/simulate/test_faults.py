@@ -5,6 +5,7 @@ import pytest
 from nodeready import baseline
 from nodeready.simulate.build import build
 from nodeready.simulate.faults import faults
+from nodeready.simulate.faults.driverless import CONSISTENCY
 from nodeready.simulate.shapes import SHAPES
 
 FAULTS = {node_type: {fault.name: fault for fault in faults(node_type)} for node_type in SHAPES}
@@ -87,11 +88,22 @@ def test_there_are_faults_enough_and_names_are_unique():
         assert len(known) == len(faults(node_type))
 
 
+# cards that hang off the processor's own ports have no link above their own, and these nodes no fast adapter
+_NO_SWITCH = {"pcie.gpu-bridges", "pcie.adapter-links"}
 # checks that no fault of a type makes fail or advise, for want of a node that would
 NEVER_BAD = {
     # an older product of the same form is bought by nobody; a card without a bridge has no link to lose
-    "pcie": {"gpu.compute-capability", "nvlink.links-active", "container.gpu-visible"},
-    "nvl": {"gpu.compute-capability"},
+    "pcie": {
+        "gpu.compute-capability",
+        "nvlink.links-active",
+        "nvlink.errors",
+        "nvlink.peers",
+        "container.gpu-visible",
+        *CONSISTENCY,
+        *_NO_SWITCH,
+    },
+    # of two GPUs none is the odd one
+    "nvl": {"gpu.compute-capability", "consistency.idle-power", "consistency.idle-temperature", *_NO_SWITCH},
     "h200-nvl": {"gpu.compute-capability"},
     # with its only GPU gone nvidia-smi gives no answer, inside a container neither
     "sxm-1": {"gpu.count", "container.gpu-visible"},
@@ -130,6 +142,7 @@ def test_two_faults_on_one_node_are_both_seen(verdicts):
     FAULTS["sxm"]["os-old"].apply(node)
     assert others(verdicts(node)) == {
         ("nvlink.links-active", "gpu4"): "fail",
+        ("nvlink.peers", "gpu4"): "unverified",  # blocked by the link
         ("platform.os", "node"): "advisory",
     }
 

@@ -133,6 +133,10 @@ def test_both_documents_say_the_same_of_every_gpu():
     for bus_id, fields in by_xml.gpus.items():
         for name in nvidia_smi.FIELDS:
             one, other = fields[name], by_text.gpus[bus_id][name]
+            if name.startswith("fabric_health_"):  # Hopper's boards report none
+                assert "'N/A'" in one.reason
+                assert "'N/A'" in other.reason
+                continue
             assert isinstance(one, Known), (name, one)
             assert one.value == other.value, name
 

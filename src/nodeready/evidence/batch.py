@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from nodeready.evidence.probe import Probe
 
 MOST_ARGUMENT = 128 * 1024 - 1  # bytes: MAX_ARG_STRLEN of Linux, for one argument and so for a whole remote command
-_TRAVELS = ("probe", "recording", "runner", "capture", "live", "frames", "agent")  # in the order they import each other
+_TRAVELS = (
+    "probe",
+    "recording",
+    "driver_root",
+    "runner",
+    "capture",
+    "live",
+    "frames",
+    "agent",
+)  # in the order they import each other
 # what the shell of a target runs: the agent under a Python that is new enough, else the probes by the shell itself
 SHELL = (
     'if command -v "$1" >/dev/null 2>&1; then "$1" -c "$2" "$3" "$4"; '

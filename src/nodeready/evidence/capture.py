@@ -8,6 +8,7 @@ import json
 import os
 import re
 import tarfile
+import time
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,11 @@ class Evidence:
         return self.recordings.get(name)
 
 
+def utc(moment: float) -> str:
+    """A Unix time in ISO 8601, UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
 def write_beside(path: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +63,11 @@ def write_beside(path: Path, data: bytes) -> None:
 
 def contents(host: str, taken: str, recordings: Iterable[Recording]) -> bytes:
     """A capture's list of contents: how each probe ended, and the size and hash of its output."""
-    rows = [recording.metadata() for recording in sorted(recordings, key=lambda r: r.name)]
+    return _contents(host, taken, {recording.name: recording.metadata() for recording in recordings})
+
+
+def _contents(host: str, taken: str, metadata: dict[str, dict[str, Any]]) -> bytes:
+    rows = [row for _, row in sorted(metadata.items())]
     listed = ",\n  ".join(json.dumps(row) for row in rows)
     head = json.dumps({"schema": SCHEMA, "host": host, "taken": taken})
     return f'{head[:-1]},\n "recordings": [\n  {listed}\n ]}}\n'.encode()
@@ -68,14 +78,14 @@ class CaptureWriter:
 
     def __init__(self, folder: Path, host: str, taken: str) -> None:
         self.folder, self.host, self.taken = folder, host, taken
-        self._recordings: dict[str, Recording] = {}
+        self._rows: dict[str, dict[str, Any]] = {}  # made once each: they hold a hash of the whole output
 
     def add(self, recording: Recording) -> None:
         """Write the recording's output, error output and exit status."""
         for name, data in files_of(recording).items():
             write_beside(self.folder / name, data)
-        self._recordings[recording.name] = recording
-        write_beside(self.folder / CONTENTS, contents(self.host, self.taken, self._recordings.values()))
+        self._rows[recording.name] = recording.metadata()
+        write_beside(self.folder / CONTENTS, _contents(self.host, self.taken, self._rows))
 
 
 def pack_evidence(evidence: Evidence, taken: str, target: Path) -> None:

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nodeready.evidence.driver_root import way_to
 from nodeready.evidence.recording import Ended, Recording
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def run(
     `deadline` (seconds) replaces the probe's own; `prefix` is put before the command (`sudo -n`).
     Once `stop` is set the child is ended as if its deadline had come.
     """
-    argv = (*prefix, *probe.argv)
+    way = way_to(probe.argv[0], environment()["PATH"], as_root=bool(prefix) or os.geteuid() == 0) if probe.argv else ()
+    argv = (*prefix, *way, *probe.argv)
     started, begin = time.time(), time.monotonic()
 
     def failed(ended: Ended, reason: str) -> Recording:

@@ -12,6 +12,7 @@ from nodeready.reading import Known, Reading, Unknown
 DOCKER_INFO = command("docker", "info", family="container", serves=("container.runtime",))
 
 _FIELD = re.compile(r"( ?)([A-Za-z][^:]*):(?: (.*))?")
+_RUNC = re.compile(r"v?([0-9]{1,3}(?:\.[0-9]{1,4}){2}(?:-rc\.?[0-9]{1,2})?)(?:-0-g[0-9a-f]{6,40})?")
 _REFUSALS = ("Cannot connect to the Docker daemon", "permission denied while trying to connect")
 # client and engine list CDI devices from this version on (docker/cli pull request 6078)
 _LISTS_DEVICES = (28, 2)
@@ -19,12 +20,18 @@ _LISTS_DEVICES = (28, 2)
 
 @dataclass(frozen=True)
 class Docker:
-    """The engine's own word; `runtimes` are sorted, `cdi_devices` are names such as nvidia.com/gpu=0."""
+    """The engine's own word; `runtimes` are sorted, `cdi_devices` are names such as nvidia.com/gpu=0.
+
+    `cgroup_driver` is `systemd` or `cgroupfs`, `cgroup_version` is 1 or 2, `runc_version` such as 1.3.6.
+    """
 
     server_version: Reading[str]
     runtimes: Reading[tuple[str, ...]]
     default_runtime: Reading[str]
     cdi_devices: Reading[tuple[str, ...]]
+    cgroup_driver: Reading[str]
+    cgroup_version: Reading[int]
+    runc_version: Reading[str]
 
 
 def parse(data: bytes) -> Docker | Unknown:
@@ -66,7 +73,24 @@ def parse(data: bytes) -> Docker | Unknown:
         runtimes=_runtimes(said),
         default_runtime=word(_one(said, "Default Runtime"), "Default Runtime of docker info"),
         cdi_devices=_devices(engine, said, _fields(client)),
+        cgroup_driver=word(_one(said, "Cgroup Driver"), "Cgroup Driver of docker info"),
+        cgroup_version=_cgroup_version(word(_one(said, "Cgroup Version"), "Cgroup Version of docker info")),
+        runc_version=_runc(word(_one(said, "runc version"), "runc version of docker info")),
     )
+
+
+def _cgroup_version(text: Reading[str]) -> Reading[int]:
+    if isinstance(text, Unknown):
+        return text
+    return Known(int(text.value)) if text.value in ("1", "2") else Unknown(f"Cgroup Version reads {text.value[:80]!r}")
+
+
+def _runc(text: Reading[str]) -> Reading[str]:
+    """The release in a name such as v1.3.3-0-gd842d771; older engines give a commit alone."""
+    if isinstance(text, Unknown):
+        return text
+    match = _RUNC.fullmatch(text.value)
+    return Known(match[1]) if match else Unknown(f"runc version of docker info reads {text.value[:80]!r}, no release")
 
 
 def _is_refusal(line: str) -> bool:

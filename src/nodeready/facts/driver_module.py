@@ -30,3 +30,15 @@ def parse(data: bytes) -> Reading[str]:
         return Unknown("/proc/driver/nvidia/version has two NVRM lines")
     match = _NVRM.fullmatch(said[0])
     return Known(match[1]) if match else Unknown(f"no driver version in {said[0][:120]!r}")
+
+
+def parse_flavour(data: bytes) -> Reading[str]:
+    r"""Whether the loaded module is the `open` or the `proprietary` one.
+
+    >>> parse_flavour(b"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.105.08  Release Build\n").value
+    'open'
+    """
+    version = parse(data)
+    if isinstance(version, Unknown):
+        return version
+    return Known("open" if b"NVIDIA UNIX Open Kernel Module" in data else "proprietary")

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 
 from nodeready.evidence.probe import command
 from nodeready.facts.bus_id import normal_bus_id
+from nodeready.facts.kernel_host import HostEvent, events
+from nodeready.facts.kernel_links import link_events
+from nodeready.facts.kernel_pcie import PcieEvent, pcie_events
+from nodeready.facts.kernel_time import first_moment
 from nodeready.facts.text import is_cut, lines
 from nodeready.reading import Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from nodeready.facts.kernel_time import Moment
 
 DMESG = command("dmesg", serves=("health.xid",), root_for="the kernel log where dmesg_restrict is set")
 JOURNAL = command(
@@ -92,7 +98,9 @@ class KernelLog:
     `reset_required` is true where the driver refuses a GPU until it is reset. `starts_at_boot` is
     false where the beginning of this boot is not in the log, `cut` true where its last line is not
     whole and was left out: an error could have stood there. `driver_seen` is true where any line is
-    one of the NVIDIA driver's modules: a log without any can't tell of GPU errors.
+    one of the NVIDIA driver's modules: a log without any can't tell of GPU errors. `host` are the faults of
+    the host's own memory, drives and file systems, `links` those of NVLinks and network adapters, `pcie` errors of PCI
+    Express. `begins` and `ends` are the times of its first and last line, None where they tell none.
     """
 
     xids: tuple[Xid, ...]
@@ -103,6 +111,11 @@ class KernelLog:
     cut: bool
     line_count: int
     driver_seen: bool
+    host: tuple[HostEvent, ...] = ()
+    links: tuple[HostEvent, ...] = ()
+    pcie: tuple[PcieEvent, ...] = ()
+    begins: Moment | None = None
+    ends: Moment | None = None
 
 
 def parse(data: bytes) -> KernelLog | Unknown:
@@ -130,8 +143,13 @@ def parse(data: bytes) -> KernelLog | Unknown:
         cut=is_cut(data),
         line_count=len(text),
         driver_seen=any(True for line in nvidias for _ in _after(_DRIVER, line)),
+        host=events(text),
+        links=link_events(text),
+        pcie=pcie_events(text),
+        begins=first_moment(text),
+        ends=first_moment(reversed(text)),
     )
-    if log.xids or log.sxids or log.fallen_off or log.reset_required:
+    if log.xids or log.sxids or log.fallen_off or log.reset_required or log.host or log.links or log.pcie:
         return log
     # a log without errors is believed only where it is a log
     written = [line for line in text if line.strip()]

@@ -11,7 +11,7 @@ from nodeready.facts.text import is_cut
 from nodeready.reading import Known, Reading, Unknown
 
 _LINKS = "link speed and width (the config space above 64 bytes)"
-_SERVES = ("pcie.gpu-present", "pcie.gpu-link-generation", "pcie.gpu-link-width")
+_SERVES = ("pcie.gpu-present", "pcie.gpu-link-generation", "pcie.gpu-link-width", "pcie.access-control")
 
 LSPCI_VVV = command("lspci", "-vvv", family="pci", serves=_SERVES, root_for=_LINKS)
 LSPCI_NN = command("lspci", "-nn", family="pci", serves=_SERVES[:1])
@@ -25,6 +25,9 @@ _UNNAMED = re.compile(r"Device ([0-9a-f]{4})")
 _REVISION = re.compile(r" \(rev ([0-9a-f]{2})\)")
 _LINK = re.compile(r"(?:Port #[0-9]{1,3}, )?Speed ([^\s,]{1,20})(?: \([a-z]{1,20}\))?, Width ([^\s,]{1,20})")
 _NUMBER = re.compile(r"[0-9]{1,4}")
+_BELOW = re.compile(r"\n[ \t]+Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),")
+_SLOT = re.compile(r"\n[ \t]+Slot #([0-9]{1,5}), PowerLimit")
+_ACCESS = re.compile(r"ACSCtl:\s*((?:[A-Za-z]{1,20}[+-] ?){1,20})")
 
 _GENERATIONS = {"2.5GT/s": 1, "5GT/s": 2, "8GT/s": 3, "16GT/s": 4, "32GT/s": 5, "64GT/s": 6}
 _WIDTHS = {f"x{width}": width for width in (1, 2, 4, 8, 12, 16, 32)}
@@ -46,7 +49,10 @@ class Device:
 
     `link_generation` and `link_width` are the link as it trained (LnkSta), the `_max` ones what the
     device itself can do (LnkCap). `vendor` is '' where the listing does not show it apart from the
-    name. `whole` is false for the device in whose text a cut listing stops.
+    name. `below` is the number of the bus below a bridge, None for what is none, or where the listing is not
+    verbose. `redirects` tells whether its access control (ACS) sends peers' requests up to the host, None
+    where the device has no such control. `whole` is false for the device in whose text a
+    cut listing stops.
     """
 
     bus_id: str
@@ -62,6 +68,8 @@ class Device:
     link_width_max: Reading[int]
     numa_node: Reading[int]
     physical_slot: str
+    below: int | None
+    redirects: Reading[bool | None]
     whole: bool = True
 
     @property
@@ -143,6 +151,7 @@ def _device(header: re.Match[str], block: str, *, verbose: bool, whole: bool) ->
     generation, width = _link(block, "LnkSta:", reason, verbose=verbose)
     generation_max, width_max = _link(block, "LnkCap:", reason, verbose=verbose)
     numa_node = _NUMBER.fullmatch(_field(block, "NUMA node:"))
+    below, slot = _BELOW.search(block), _SLOT.search(block)
     return Device(
         bus_id=normal_bus_id(header[1]) or header[1],
         class_name=coded[1] if coded else kind,
@@ -156,7 +165,9 @@ def _device(header: re.Match[str], block: str, *, verbose: bool, whole: bool) ->
         link_width=width,
         link_width_max=width_max,
         numa_node=Known(int(numa_node[0])) if numa_node else Unknown("lspci names no NUMA node of this device"),
-        physical_slot=_field(block, "Physical Slot:"),
+        physical_slot=_field(block, "Physical Slot:") or (slot[1] if slot and slot[1] != "0" else ""),
+        below=int(below[1], 16) if below else None,
+        redirects=reason if reason is not None else _redirects(block, verbose=verbose),
         whole=whole,
     )
 
@@ -209,6 +220,15 @@ def _no_link(block: str, *, verbose: bool) -> Unknown:
     return Unknown("lspci shows no link of this device")
 
 
+def _redirects(block: str, *, verbose: bool) -> Reading[bool | None]:
+    """Whether one of the device's access controls redirects requests or their completions."""
+    controls = _ACCESS.findall(block)
+    if not controls:
+        shown = verbose and "<access denied>" not in block
+        return Known(None) if shown else _no_link(block, verbose=verbose)
+    return Known(any("ReqRedir+" in control or "CmpltRedir+" in control for control in controls))
+
+
 def _field(block: str, name: str) -> str:
     """What follows a name on its line, '' where it is not there."""
     at = block.find(name)
@@ -226,4 +246,5 @@ def _contradicted(one: Device, other: Device) -> Device:
         link_width=twice,
         link_width_max=twice,
         numa_node=twice,
+        redirects=twice,
     )

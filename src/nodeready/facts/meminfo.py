@@ -10,17 +10,19 @@ from nodeready.facts.text import is_cut, lines
 from nodeready.quantity import Quantity
 from nodeready.reading import Known, Reading, Unknown
 
-MEMINFO = file("/proc/meminfo", serves=("memory.installed",))
+MEMINFO = file("/proc/meminfo", serves=("memory.installed", "host.swap"))
 
 _TOTAL = re.compile(r"MemTotal:\s+([0-9]{1,15}) kB\s*")
+_SWAP = re.compile(r"SwapTotal:\s+([0-9]{1,15}) kB\s*")
 _NEXT = re.compile(r"MemFree:\s+[0-9]{1,15} kB\s*")
 
 
 @dataclass(frozen=True)
 class Meminfo:
-    """What the kernel says of its memory; `total` is in KiB, which that file writes as kB."""
+    """What the kernel says of its memory; `total` and `swap` are in KiB, which that file writes as kB."""
 
     total: Reading[Quantity]
+    swap: Reading[Quantity]
 
 
 def parse(data: bytes) -> Meminfo | Unknown:
@@ -44,4 +46,11 @@ def parse(data: bytes) -> Meminfo | Unknown:
     total = _TOTAL.fullmatch(text[at[0]])
     if total is None:
         return Unknown(f"meminfo says {text[at[0]][:80]!r}, which is no amount of memory")
-    return Meminfo(total=Known(Quantity(int(total[1]), "KiB")))
+    return Meminfo(total=Known(Quantity(int(total[1]), "KiB")), swap=_swap(text))
+
+
+def _swap(text: list[str]) -> Reading[Quantity]:
+    sizes = [int(match[1]) for line in text if (match := _SWAP.fullmatch(line))]
+    if len(sizes) != 1:
+        return Unknown(f"meminfo has {len(sizes)} lines of SwapTotal, not one")
+    return Known(Quantity(sizes[0], "KiB"))

@@ -63,6 +63,17 @@ _GEN, _WIDTH = "pci/pci_gpu_link_info/pcie_gen", "pci/pci_gpu_link_info/link_wid
 _GEN_TEXT, _WIDTH_TEXT = "PCI/GPU Link Info/PCIe Generation", "PCI/GPU Link Info/Link Width"
 _VOLATILE, _AGGREGATE = "ecc_errors/volatile", "ecc_errors/aggregate"
 _VOLATILE_TEXT, _AGGREGATE_TEXT = "ECC Errors/Volatile", "ECC Errors/Aggregate"
+_BANKS = "remapped_rows/row_remapper_histogram/row_remapper_histogram"
+_BANKS_TEXT = "Remapped Rows/Bank Remap Availability Histogram"
+
+_FABRIC_HEALTH: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
+    ("summary", "summary", "Summary", values.name),
+    ("bandwidth", "bandwidth", "Bandwidth", values.name),
+    ("recovery", "route_recovery_in_progress", "Route Recovery in progress", values.name),
+    ("route", "route_unhealthy", "Route Unhealthy", values.name),
+    ("timeout", "access_timeout_recovery", "Access Timeout Recovery", values.name),
+    ("configuration", "incorrect_configuration", "Incorrect Configuration", values.name_or_none),
+)
 
 HEADER: dict[str, Field] = {
     "driver_version": Field(("driver_version",), ("Driver Version",), values.version),
@@ -82,6 +93,7 @@ FIELDS: dict[str, Field] = {
     "vbios": _field("vbios_version", "VBIOS Version", values.name),
     "board_part": _field("board_part_number", "Board Part Number", values.name),
     "gpu_part": _field("gpu_part_number", "GPU Part Number", values.name),
+    "inforom_image": _field("inforom_version/img_version", "Inforom Version/Image Version", values.name),
     "persistence": _field("persistence_mode", "Persistence Mode", _ON_OFF),
     "mig_current": _field("mig_mode/current_mig", "MIG Mode/Current", _ON_OFF),
     "mig_pending": _field("mig_mode/pending_mig", "MIG Mode/Pending", _ON_OFF),
@@ -94,6 +106,7 @@ FIELDS: dict[str, Field] = {
     "replay_counter": _field("pci/replay_counter", "PCI/Replays Since Reset", values.count),
     "memory_total": _field("fb_memory_usage/total", "FB Memory Usage/Total", _MIB),
     "memory_used": _field("fb_memory_usage/used", "FB Memory Usage/Used", _MIB),
+    "bar1_total": _field("bar1_memory_usage/total", "BAR1 Memory Usage/Total", _MIB),
     "compute_mode": _field("compute_mode", "Compute Mode", values.name),
     "gpu_util": _field("utilization/gpu_util", "Utilization/GPU | Utilization/Gpu", values.percent),
     "ecc_mode_current": _field("ecc_mode/current_ecc", "ECC Mode/Current | Ecc Mode/Current", _ON_OFF),
@@ -116,6 +129,10 @@ FIELDS: dict[str, Field] = {
         f"{_VOLATILE}/sram_correctable", f"{_VOLATILE_TEXT}/SRAM Correctable", values.count),
     "ecc_dram_corrected_volatile": _field(
         f"{_VOLATILE}/dram_correctable", f"{_VOLATILE_TEXT}/DRAM Correctable", values.count),
+    "channel_repair_pending": _field(
+        "ecc_errors/channel_repair_pending", "ECC Errors/Channel Repair Pending", _YES_NO),
+    "tpc_repair_pending": _field("ecc_errors/tpc_repair_pending", "ECC Errors/TPC Repair Pending", _YES_NO),
+    "unrepairable_memory": _field("ecc_errors/unrepairable_memory", "ECC Errors/Unrepairable Memory", _YES_NO),
     "sram_threshold_exceeded": _field(
         f"{_AGGREGATE}/sram_threshold_exceeded", f"{_AGGREGATE_TEXT}/SRAM Threshold Exceeded", _YES_NO),
     "row_remap_pending": _field("remapped_rows/remapped_row_pending", "Remapped Rows/Pending", _YES_NO),
@@ -125,6 +142,8 @@ FIELDS: dict[str, Field] = {
         "remapped_rows/remapped_row_corr", "Remapped Rows/Correctable Error", values.count),
     "row_remap_uncorrected": _field(
         "remapped_rows/remapped_row_unc", "Remapped Rows/Uncorrectable Error", values.count),
+    "row_remap_banks_low": _field(f"{_BANKS}_low", f"{_BANKS_TEXT}/Low", values.banks),
+    "row_remap_banks_none": _field(f"{_BANKS}_none", f"{_BANKS_TEXT}/None", values.banks),
     "recovery_action": _field("gpu_recovery_action", "GPU Recovery Action", values.name_or_none),
     "event_hw_slowdown": _event("hw_slowdown", "HW Slowdown"),
     "event_hw_thermal": _event("hw_thermal_slowdown", "HW Slowdown/HW Thermal Slowdown"),
@@ -132,6 +151,7 @@ FIELDS: dict[str, Field] = {
     "event_sw_thermal": _event("sw_thermal_slowdown", "SW Thermal Slowdown"),
     "event_sw_power_cap": _event("sw_power_cap", "SW Power Cap"),
     "event_idle": _event("gpu_idle", "Idle"),
+    "event_application_clocks": _event("applications_clocks_setting", "Applications Clocks Setting"),
     "power_limit": _field(
         "gpu_power_readings/current_power_limit | power_readings/enforced_power_limit",
         "GPU Power Readings/Current Power Limit | Power Readings/Enforced Power Limit", _WATT),
@@ -155,8 +175,19 @@ FIELDS: dict[str, Field] = {
     "memory_temperature": _field("temperature/memory_temp", "Temperature/Memory Current Temp", _CELSIUS),
     "sm_clock": _field("clocks/sm_clock", "Clocks/SM", _MHZ),
     "sm_clock_max": _field("max_clocks/sm_clock", "Max Clocks/SM", _MHZ),
+    "memory_clock_max": _field("max_clocks/mem_clock", "Max Clocks/Memory", _MHZ),
+    "application_clock": _field("applications_clocks/graphics_clock", "Applications Clocks/Graphics", _MHZ),
+    "application_clock_default": _field(
+        "default_applications_clocks/graphics_clock", "Default Applications Clocks/Graphics", _MHZ),
+    "application_memory_clock": _field("applications_clocks/mem_clock", "Applications Clocks/Memory", _MHZ),
+    "application_memory_clock_default": _field(
+        "default_applications_clocks/mem_clock", "Default Applications Clocks/Memory", _MHZ),
     "fabric_state": _field("fabric/state", "Fabric/State", values.name),
     "fabric_status": _field("fabric/status", "Fabric/Status", str),  # any NVML error may stand here: that is a value
+    **{
+        f"fabric_health_{name}": _field(f"fabric/health/{tag}", f"Fabric/Health/{label}", convert)
+        for name, tag, label, convert in _FABRIC_HEALTH
+    },
     "gsp_firmware": _field("gsp_firmware_version", "GSP Firmware Version", values.name),
     "virtualization": _field(
         "gpu_virtualization_mode/virtualization_mode", "GPU Virtualization Mode/Virtualization Mode",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _RECOVERY = "recovery_action"
+_LONGEST = 1000  # characters of a value: a flood is none
 
 
 class _Look(NamedTuple):
@@ -154,7 +155,7 @@ def _value(path: str, convert: Callable[[str], Any], block: Block) -> Reading[An
         return _absent(path, block)
     if path in block.contradicted:
         return Unknown(f"{path} reads {text!r:.80} and {block.contradicted[path]!r:.80}")
-    value = None if no_value(text) else convert(text)
+    value = None if no_value(text) or len(text) > _LONGEST else convert(text)
     return Unknown(f"{path} reads {text!r:.80}") if value is None else Known(value)
 
 
@@ -188,5 +189,5 @@ def _processes(block: Block, form: Form) -> Reading[tuple[tuple[int, str, str], 
         pid, kind, name = (entry.get(place, "") for place in places)
         if not kind or not name or values.count(pid) is None:
             return Unknown(f"a process is listed with pid {pid!r:.80}, type {kind!r:.80}, name {name!r:.80}")
-        listed.append((int(pid), kind, name))
+        listed.append((int(pid), kind, name[:_LONGEST]))
     return Known(tuple(listed))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _COUNT = re.compile(r"[0-9]{1,18}")
+_BANKS = re.compile(r"([0-9]{1,9}) bank\(s\)")
 _NUMBER = re.compile(r"([+-]?[0-9]{1,9}(?:\.[0-9]{1,6})?) ([A-Za-z%]+)")
 _VERSION = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,5}){1,3}")
 _STATE = re.compile(r"P[0-9]{1,2}")
@@ -77,6 +78,16 @@ def active(text: str) -> bool | None:
 def count(text: str) -> int | None:
     """A number of things, 0 or more."""
     return int(text) if _COUNT.fullmatch(text) else None
+
+
+def banks(text: str) -> int | None:
+    """A number of memory banks.
+
+    >>> banks("2560 bank(s)")
+    2560
+    """
+    match = _BANKS.fullmatch(text)
+    return int(match[1]) if match else None
 
 
 def generation(text: str) -> int | None:

@@ -93,6 +93,7 @@ _PLACES: dict[str, Datum] = {
     **_same(values.processes, "processes"),
     "memory_total": Datum("memory_total_bytes", values.memory(1)),
     "memory_used": Datum("memory_used_bytes", values.memory(0)),
+    "bar1_total": Datum("bar1_total_bytes", values.memory(1)),
     "gpu_util": Datum("gpu_util_percent", values.count(101)),
     "event_hw_slowdown": _event(0x8),
     "event_hw_thermal": _event(0x40),
@@ -100,6 +101,7 @@ _PLACES: dict[str, Datum] = {
     "event_sw_thermal": _event(0x20),
     "event_sw_power_cap": _event(0x4),
     "event_idle": _event(0x1),
+    "event_application_clocks": _event(0x2),
     "power_limit": Datum("power_limit_watts", values.quantity("W", 1, 20_000)),
     "power_limit_default": Datum("power_limit_default_watts", values.quantity("W", 1, 20_000)),
     "power_limit_max": Datum("power_limit_max_watts", values.quantity("W", 1, 20_000)),
@@ -116,6 +118,8 @@ _PLACES: dict[str, Datum] = {
     # what nvidia-smi -q does not say, or not so
     "compute_capability": Datum("compute_capability", values.capability),
     "row_remap_banks": Datum("row_remap_banks", values.banks),
+    "row_remap_banks_low": Datum("row_remap_banks/low", values.count(2**31)),
+    "row_remap_banks_none": Datum("row_remap_banks/none", values.count(2**31)),
     "fabric_health": Datum("fabric/health", values.fabric_health),
 }
 MORE = ("compute_capability", "row_remap_banks", "fabric_health", "nvlinks", "nvlink_errors", "p2p_nvlink")
@@ -191,7 +195,7 @@ def _count(found: dict[str, Any], placed: int, listed: int) -> Reading[int]:
 
 
 def _gpu(entry: dict[str, Any], entries: list[dict[str, Any]], places: list[Reading[str]]) -> dict[str, Reading[Any]]:
-    none = Unknown("NVML has no call for it", missing=True)
+    none = Unknown("the nvml probe does not ask for it", missing=True)
     readings = {name: read(entry, _PLACES[name]) if name in _PLACES else none for name in (*FIELDS, *MORE)}
     readings["fabric_state"] = _fabric_state(entry, readings["fabric_state"])
     state, status = readings["fabric_state"], readings["fabric_status"]

@@ -1,4 +1,4 @@
-"""How the PCIe links of NVIDIA's devices trained, and of the ports above them, from sysfs; no root needed."""
+"""How the PCIe links of GPUs, adapters and drives trained, and of the ports above them, from sysfs; no root needed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 # printed once. The shell reads the files itself: hundreds of devices, and no process for each.
 _SCRIPT = (
     "cd /sys/bus/pci/devices || exit; seen=' '; for d in *; do "
-    'v=; IFS= read -r v 2>/dev/null <"$d/vendor"; [ "$v" = 0x10de ] || continue; '
-    'p=$(cd -P "$d" && pwd); while [ -e "$p/vendor" ]; do '
+    'v=; c=; IFS= read -r v 2>/dev/null <"$d/vendor"; IFS= read -r c 2>/dev/null <"$d/class"; '
+    "case $v:$c in 0x10de:*|*:0x02*|*:0x0108*) ;; *) continue ;; esac; "
+    'p=$(cd -P "$d" && pwd); g=; IFS= read -r g 2>/dev/null <"$d/iommu_group/type"; '
+    '[ -e "$d/iommu_group" ] || g=none; [ -z "$g" ] || printf \'%s/iommu_group/type:%s\\n\' "$p" "$g"; '
+    'while [ -e "$p/vendor" ]; do '
     'case $seen in *" $p "*) break ;; esac; seen="$seen$p "; '
     "for a in vendor device class current_link_speed current_link_width max_link_speed max_link_width numa_node; do "
     '[ -e "$p/$a" ] || continue; v=; IFS= read -r v 2>/dev/null <"$p/$a"; '
@@ -32,12 +35,21 @@ PCI_LINKS = command(
     _SCRIPT,
     name="sys/bus/pci/links",
     family="pci",
-    serves=("pcie.gpu-present", "pcie.gpu-link-generation", "pcie.gpu-link-width"),
+    serves=(
+        "pcie.gpu-present",
+        "pcie.gpu-link-generation",
+        "pcie.gpu-link-width",
+        "pcie.gpu-bridges",
+        "pcie.adapter-links",
+        "pcie.drive-links",
+        "pcie.numa-node",
+        "pcie.iommu",
+    ),
 )
 
 _BUS_ID = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _ROOT_BUS = re.compile(r"pci[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}")
-_LINE = re.compile(rf"(?:(.*)/)?({_BUS_ID.pattern})/([a-z_]{{1,40}}):(.*)")
+_LINE = re.compile(rf"(?:(.*)/)?({_BUS_ID.pattern})/([a-z_]{{1,40}}(?:/type)?):(.*)")
 _ATTRIBUTES = frozenset(
     (
         "vendor",
@@ -48,12 +60,14 @@ _ATTRIBUTES = frozenset(
         "max_link_speed",
         "max_link_width",
         "numa_node",
+        "iommu_group/type",
     )
 )
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?")
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6, 128.0: 7}
 # 0 is a link that is down, 63 and 255 a device that does not answer
 _WIDTHS = {str(width): width for width in (1, 2, 4, 8, 12, 16, 32)}
+_ALL_ONES = {"63", "255"}
 _ID = re.compile(r"0x([0-9a-f]{4})")
 _CLASS = re.compile(r"0x([0-9a-f]{4})[0-9a-f]{2}")
 _NODE = re.compile(r"[0-9]{1,4}")
@@ -67,7 +81,10 @@ class PciLink:
 
     `generation` and `width` are the link as it is now (an idle GPU may have slowed it down), the
     `_max` ones what this end can do. `vendor_device` is such as `10de:2330`, `class_code` such as
-    `0302`. `above` is the bus id of the port above, unknown where the paths do not tell or none is.
+    `0302`. `above` is the bus id of the port above, unknown where the paths do not tell or none is;
+    `on_root_bus` where none is. It `answers` unless its registers read all ones. `numa_node` is unknown
+    where the firmware names none, which is `numa_unnamed` in so many words. `iommu` is how the IOMMU treats
+    the device: `identity`, `DMA`, `DMA-FQ`, or `none` where it is in no group of the IOMMU.
     """
 
     generation: Reading[int]
@@ -78,6 +95,10 @@ class PciLink:
     class_code: Reading[str]
     numa_node: Reading[int]
     above: Reading[str]
+    numa_unnamed: bool
+    iommu: Reading[str]
+    on_root_bus: bool
+    answers: bool
 
 
 def parse(data: bytes) -> dict[str, PciLink] | Unknown:
@@ -140,6 +161,10 @@ def _link(bus_id: str, said: _Said, parents: set[str]) -> PciLink:
         class_code=_matched(text("class"), _CLASS),
         numa_node=_numa_node(text("numa_node")),
         above=_above(bus_id, parents),
+        numa_unnamed=said.get("numa_node") == {"-1"},
+        iommu=text("iommu_group/type"),
+        answers=not said.get("current_link_width", set()) & _ALL_ONES,
+        on_root_bus=bool(parents) and all(_ROOT_BUS.fullmatch(parent) for parent in parents),
     )
 
 

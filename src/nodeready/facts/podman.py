@@ -19,12 +19,14 @@ _CGROUPS = {"v1": 1, "v2": 2}
 class Podman:
     """The engine's own word; it has none for GPUs: whether a container can get them is for CDI to say.
 
-    `runtime` is the OCI runtime that it uses, such as `crun`; `cgroup_version` is 1 or 2.
+    `runtime` is the OCI runtime that it uses, such as `crun`; `cgroup_version` is 1 or 2, `cgroup_manager`
+    `systemd` or `cgroupfs`.
     """
 
     version: Reading[str]
     runtime: Reading[str]
     cgroup_version: Reading[int]
+    cgroup_manager: Reading[str]
 
 
 def parse(data: bytes) -> Podman | Unknown:
@@ -48,6 +50,7 @@ def parse(data: bytes) -> Podman | Unknown:
         version=_text(_table(found, "version"), "Version"),
         runtime=_text(_table(host, "ociRuntime"), "name"),
         cgroup_version=_cgroup_version(_text(host, "cgroupVersion")),
+        cgroup_manager=_text(host, "cgroupManager"),
     )
 
 

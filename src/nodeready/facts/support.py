@@ -78,6 +78,51 @@ def meets_security_floor(version: str, table: Mapping[str, Any], on: date) -> Re
     )
 
 
+def known_problems(version: str, product: str, table: Mapping[str, Any], on: date) -> Reading[str]:
+    """`none`, `suspected` or `known`: whether a driver version is one of those that are known to be bad.
+
+    The table has `issued` and `valid_until` (dates) and `versions`: rows with `since` (the first bad
+    version), `before` (the first good one; `fixed` where another is to be installed), `problem`, `weight`
+    (`known` or `suspected`), `where`, and `products` where only those have it. A version that is listed
+    stays so; that one is not listed is told only within the table's own time.
+
+    >>> from datetime import date
+    >>> row = {"since": "525", "before": "525.105.17", "problem": "the GSP hangs", "weight": "known", "where": "#446"}
+    >>> table = {"issued": date(2026, 11, 30), "valid_until": date(2027, 3, 10), "versions": [row]}
+    >>> reading = known_problems("525.60.13", "10de:2330", table, date(2026, 12, 1))
+    >>> reading.value, reading.note
+    ('known', 'the GSP hangs (#446); gone in 525.105.17')
+    >>> known_problems("525.105.17", "10de:2330", table, date(2026, 12, 1)).value
+    'none'
+    """
+    if _VERSION.fullmatch(version) is None:
+        return Unknown(f"{version[:80]!r} is no driver version")
+    mine = _numbers(version)
+    rows = [
+        row
+        for row in table["versions"]
+        if _numbers(row["since"]) <= mine < _numbers(row["before"])
+        and ("products" not in row or product in row["products"])
+    ]
+    if rows:
+        note = "; ".join(
+            f"{row['problem']} ({row['where']}); gone in {row.get('fixed', row['before'])}" for row in rows
+        )
+        return Known("known" if any(row["weight"] == "known" for row in rows) else "suspected", note=note)
+    stale = out_of_time(table, on, "driver versions with known problems")
+    return stale if stale is not None else Known("none")
+
+
+def out_of_time(table: Mapping[str, Any], on: date, what: str) -> Unknown | None:
+    """Why a dated table says nothing of a day; None where it does."""
+    issued, valid_until = table["issued"], table["valid_until"]
+    if on > valid_until:
+        return Unknown(f"the table of {what} was issued on {issued} and is stale since {valid_until}")
+    if on < issued:
+        return Unknown(f"the table of {what} was issued on {issued}, after {on}: it can't tell of that day")
+    return None
+
+
 def _entry(
     version: str, table: Mapping[str, Any], entries: Mapping[str, Any], on: date, what: str
 ) -> tuple[str, Mapping[str, Any] | Unknown]:
@@ -85,14 +130,12 @@ def _entry(
     if _VERSION.fullmatch(version) is None:
         return "", Unknown(f"{version[:80]!r} is no driver version")
     branch = str(int(version.partition(".")[0]))
-    issued, valid_until = table["issued"], table["valid_until"]
-    if on > valid_until:
-        return branch, Unknown(f"the table of {what} was issued on {issued} and is stale since {valid_until}")
-    if on < issued:
-        return branch, Unknown(f"the table of {what} was issued on {issued}, after {on}: it can't tell of that day")
+    stale = out_of_time(table, on, what)
+    if stale is not None:
+        return branch, stale
     entry = entries.get(branch)
     if entry is None:
-        return branch, Unknown(f"the table of {what}, issued on {issued}, does not know branch {branch}")
+        return branch, Unknown(f"the table of {what}, issued on {table['issued']}, does not know branch {branch}")
     return branch, entry
 
 

@@ -6,6 +6,8 @@ from nodeready.reading import Known, Reading, Unknown
 
 _NO_VALUE = ("", "n/a", "[n/a]", "not available", "[not supported]", "not supported", "unknown", "err!", "none found")
 
+_LONGEST = 4096  # characters of a field: lists of processors are long, a flood is no word
+
 
 def lines(data: bytes) -> list[str]:
     r"""The complete lines of an output; a last line without its newline was cut and is dropped.
@@ -43,5 +45,7 @@ def word(text: str | None, what: str) -> Reading[str]:
         return Unknown(f"the output has no {what}")
     text = text.strip()
     if no_value(text):
-        return Unknown(f"{what} reads {text!r}" if text else f"{what} is empty")
+        return Unknown(f"{what} reads {text!r:.200}" if text else f"{what} is empty")
+    if len(text) > _LONGEST:
+        return Unknown(f"{what} reads {text[:80]!r} and {len(text) - 80} characters more, which no such word has")
     return Known(text)

@@ -21,6 +21,7 @@ _TORCH = re.compile(
     r"[0-9]{1,4}(\.[0-9]{1,6}){1,3}((a|b|rc)[0-9]{1,8})?(\.post[0-9]{1,12})?(\.dev[0-9]{1,12})?"
     r"(\+[A-Za-z0-9]+([._-][A-Za-z0-9]+)*)?"
 )
+_NO_TENSORFLOW = Unknown("this environment has no TensorFlow", missing=True)
 _PLAIN = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6}){0,3}")
 _CAPABILITY = re.compile(r"[0-9]{1,3}\.[0-9]")
 
@@ -56,6 +57,7 @@ class TorchInfo:
     visible: str | None = None
     error: str = ""
     errors: dict[str, str] = field(default_factory=dict)
+    tensorflow: Reading[str] = field(default_factory=lambda: _NO_TENSORFLOW)
 
 
 def parse(data: bytes) -> TorchInfo | Unknown:
@@ -78,6 +80,10 @@ def parse(data: bytes) -> TorchInfo | Unknown:
     if found.get("torch") is None and said:
         version = Unknown(said)
 
+    tensorflow: Reading[str] = _NO_TENSORFLOW
+    if found.get("tensorflow") is not None:
+        tensorflow = _version(found, "tensorflow", _TORCH)
+
     def with_torch(reading: Reading[T]) -> Reading[T]:
         return reading if isinstance(version, Known) else version
 
@@ -95,6 +101,7 @@ def parse(data: bytes) -> TorchInfo | Unknown:
         visible=visible if isinstance(visible, str) else None,
         error=said,
         errors=_errors(found.get("devices")),
+        tensorflow=tensorflow,
     )
 
 

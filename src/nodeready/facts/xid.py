@@ -4,165 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from nodeready.facts.xid_catalogue import CATALOGUE, OBSERVE, RESET, UNLISTED, UNREADABLE, WATCH, XidKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nodeready.facts.kernel_log import SXid, Xid
 
-_RESTART = "Restart the job; if the error comes back on this GPU with another job, run the acceptance load on it."
-_RESET = (
-    "Drain the node and reset the GPU (nvidia-smi --gpu-reset -i INDEX), or reboot;"
-    " if the error comes back, have the GPU replaced."
-)
-_REBOOT = "Drain the node and power-cycle it; if the error comes back, reseat the GPU, then have it replaced."
-_REPLACE = "Drain the node and have the GPU replaced: keep the nvidia-bug-report for the vendor."
-_POWER = "Power the node off; check the GPU's power cables and the power supplies."
-_ECC = (
-    "Drain the node and reset the GPU; read its row remap and ECC counters afterwards:"
-    " a failed remap or a further error means that the GPU is replaced."
-)
-_NVLINK = (
-    "Drain the node; see which link in nvidia-smi nvlink -e and in the fabric manager's log; reset the GPUs of the"
-    " board or reboot; if the link fails again, have the GPU or its board serviced."
-)
-_SOFTWARE = "Drain the node and reset the GPU; bring driver and GPU firmware to the baseline's version."
-_WATCH = "No action by itself: note it, and look at the other errors of this GPU."
-_OBSERVE = "Keep the node in service only under watch; if it comes back, open a case with the GPU's vendor."
-_READ = "Read the line in the kernel log itself: the number of the error could not be read from it."
-_UPDATE = "Bring host driver, guest driver and licence of the vGPU software to versions that match."
-_FOLLOW = "Follow the Xid before it on the same GPU; alone and in numbers, restart the fabric manager."
-_REMAP = "Drain the node and reset the GPU, so that the spare row takes over; then read the row remap state again."
-
-
-@dataclass(frozen=True)
-class XidKind:
-    """One code: the driver's name for it, its meaning, how it weighs at the gate, and the next step.
-
-    `severity` is fatal, warning, application, info, `remap` (63: it weighs only while the row remap
-    is pending or unknown), or `unreadable` (0, which stands for a code that can't be read). Codes 144 to
-    150 and 154 are told apart by their text: see `classify`.
-    """
-
-    mnemonic: str
-    meaning: str
-    severity: str
-    next_step: str
-
-
-_UNLISTED = XidKind("UNLISTED", "not in the catalogue", "warning", _OBSERVE)
-_UNREADABLE = XidKind("UNREADABLE", "its code can't be read", "unreadable", _READ)
-
-_FATAL = {
-    46: ("ROBUST_CHANNEL_GPU_TIMEOUT_ERROR", "the GPU stopped working", _RESET),
-    48: ("ROBUST_CHANNEL_GPU_ECC_DBE", "memory error that ECC could not correct", _ECC),
-    54: ("SILENT_RUNNING_PWR_REDUCED_CLOCKING", "auxiliary power is not connected", _POWER),
-    62: ("PMU_HALT_ERROR", "the GPU's power microcontroller halted", _RESET),
-    64: ("INFOROM_DRAM_RETIREMENT_FAILURE", "a bad memory row could not be remapped", _REPLACE),
-    74: ("NVLINK_ERROR", "NVLink error", _NVLINK),
-    79: ("ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS", "the GPU fell off the PCIe bus", _REBOOT),
-    92: ("EXCESSIVE_SBE_INTERRUPTS", "corrected memory errors at a high rate", _REPLACE),
-    94: ("ROBUST_CHANNEL_CONTAINED_ERROR", "uncorrected memory error, contained in one application", _ECC),
-    95: ("ROBUST_CHANNEL_UNCONTAINED_ERROR", "uncorrected memory error that was not contained", _ECC),
-    109: ("ROBUST_CHANNEL_CTXSW_TIMEOUT_ERROR", "a context switch timed out", _RESET),
-    110: ("SEC_FAULT_ERROR", "security fault", _SOFTWARE),
-    119: ("GSP_RPC_TIMEOUT", "the GPU's system processor does not answer the driver", _SOFTWARE),
-    120: ("GSP_ERROR", "the GPU's system processor failed", _SOFTWARE),
-    136: ("ALI_TRAINING_FAIL", "an NVLink did not train", _NVLINK),
-    140: ("UNRECOVERABLE_ECC_ERROR_ESCAPE", "ECC error that escaped recovery", _RESET),
-    143: ("GPU_INIT_ERROR", "the GPU could not be initialised", _RESET),
-    144: ("NVLINK_SAW_ERROR", "NVLink error (SAW)", _NVLINK),
-    145: ("NVLINK_RLW_ERROR", "NVLink error (RLW)", _NVLINK),
-    146: ("NVLINK_TLW_ERROR", "NVLink error (TLW)", _NVLINK),
-    147: ("NVLINK_TREX_ERROR", "NVLink error (TREX)", _NVLINK),
-    148: ("NVLINK_NVLPW_CTRL_ERROR", "NVLink error (NVLPW control)", _NVLINK),
-    149: ("NVLINK_NETIR_ERROR", "NVLink error (NETIR)", _NVLINK),
-    150: ("NVLINK_MSE_ERROR", "NVLink error (MSE)", _NVLINK),
-    155: ("NVLINK_SW_DEFINED_ERROR", "NVLink error found by software", _NVLINK),
-    156: ("RESOURCE_RETIREMENT_EVENT", "a part of the GPU was retired: it needs a reset", _RESET),
-    158: ("GPU_FATAL_TIMEOUT", "fatal timeout of the GPU", _RESET),
-    167: ("PCIE_FATAL_TIMEOUT", "fatal timeout on PCIe", _REBOOT),
-    171: ("UNCORRECTABLE_DRAM_ERROR", "uncorrected error in the GPU's memory", _ECC),
-    172: ("UNCORRECTABLE_SRAM_ERROR", "uncorrected error in the GPU's caches or registers", _RESET),
-}
-_WARNING = {
-    78: ("VGPU_START_ERROR", "a virtual GPU did not start", _UPDATE),
-    93: ("INFOROM_ERASE_LIMIT_EXCEEDED", "the GPU's InfoROM was written more often than it should be", _OBSERVE),
-    121: ("C2C_ERROR", "error of the chip-to-chip link", _OBSERVE),
-    137: ("NVLINK_PRIV_ERR", "forbidden access over NVLink", _OBSERVE),
-    142: ("ROBUST_CHANNEL_NVENC3_ERROR", "video encoder 3 failed", _OBSERVE),
-    151: ("ROBUST_CHANNEL_KEY_ROTATION_ERROR", "key rotation of confidential computing failed", _OBSERVE),
-    157: ("RESOURCE_RETIREMENT_FAILURE", "a part of the GPU could not be retired", _OBSERVE),
-    159: ("ROBUST_CHANNEL_CHI_NON_DATA_ERROR", "error on the coherent interface", _OBSERVE),
-    160: ("CHANNEL_RETIREMENT_EVENT", "a memory channel was retired", _OBSERVE),
-    161: ("CHANNEL_RETIREMENT_FAILURE", "a memory channel could not be retired", _OBSERVE),
-    163: ("PSHC_DISENGAGED", "power smoothing switched itself off", _OBSERVE),
-    164: ("PSHC_LOW_LIFETIME", "the power smoothing circuit is nearly worn out", _OBSERVE),
-    165: ("PSHC_ZERO_LIFETIME", "the power smoothing circuit is worn out", _OBSERVE),
-    166: ("NVLINK_SECURE_CRYPTO_ERR", "traffic before the link's encryption was set up", _OBSERVE),
-    168: ("REDUCED_GPU_MEMORY_CAPACITY", "errors in the protected memory region: less memory is usable", _OBSERVE),
-    169: ("SEC2_HALT_ERROR", "the GPU's security microcontroller halted", _OBSERVE),
-    170: ("NVLINK_SECURE_OTHER", "interrupt of NVLink in confidential computing", _OBSERVE),
-}
-_APPLICATION = {
-    8: ("ROBUST_CHANNEL_FIFO_ERROR_IDLE_TIMEOUT", "the GPU stopped working on a job", _RESTART),
-    11: ("ROBUST_CHANNEL_GR_ERROR_MISSING_HW", "invalid command stream", _RESTART),
-    13: ("ROBUST_CHANNEL_GR_EXCEPTION", "exception in a kernel of the application", _RESTART),
-    25: ("ROBUST_CHANNEL_GR_ILLEGAL_NOTIFY", "illegal command stream", _RESTART),
-    31: ("ROBUST_CHANNEL_FIFO_ERROR_MMU_ERR_FLT", "access to memory that is not mapped", _RESTART),
-    32: ("ROBUST_CHANNEL_PBDMA_ERROR", "corrupted command stream", _RESTART),
-    37: ("ROBUST_CHANNEL_FECS_ERR_UNIMP_FIRMWARE_METHOD", "firmware method that does not exist", _WATCH),
-    38: ("ROBUST_CHANNEL_FECS_ERR_WATCHDOG_TIMEOUT", "watchdog of the GPU's firmware", _WATCH),
-    43: ("ROBUST_CHANNEL_RESETCHANNEL_VERIF_ERROR", "the driver stopped a job's channel", _WATCH),
-    44: ("ROBUST_CHANNEL_GR_FAULT_DURING_CTXSW", "fault during a context switch", _WATCH),
-    45: ("ROBUST_CHANNEL_PREEMPTIVE_REMOVAL", "a job's channel was cleaned up", _FOLLOW),
-    60: ("ROBUST_CHANNEL_SEC2_ERROR", "exception in the security engine", _RESTART),
-    66: ("ROBUST_CHANNEL_FECS_ERR_REG_ACCESS_VIOLATION", "illegal register access by the driver", _WATCH),
-    67: ("ROBUST_CHANNEL_FECS_ERR_VERIF_VIOLATION", "illegal access by the driver", _WATCH),
-    69: ("ROBUST_CHANNEL_GR_CLASS_ERROR", "wrong class of graphics engine command", _RESTART),
-    80: ("PBDMA_PUSHBUFFER_CRC_MISMATCH", "commands arrived corrupted", _RESTART),
-    141: ("ROBUST_CHANNEL_FAST_PATH_ERROR", "error on CUDA's fast path", _WATCH),
-    152: ("ROBUST_CHANNEL_DLA_SMMU_ERROR", "memory fault of the deep learning accelerator", _WATCH),
-    153: ("ROBUST_CHANNEL_DLA_TIMEOUT", "timeout of the deep learning accelerator", _WATCH),
-}
-_INFO = {
-    106: ("SMBPBI_TEST_MESSAGE", "test message of the management interface", _WATCH),
-    107: ("SMBPBI_TEST_MESSAGE_SILENT", "silent test message of the management interface", _WATCH),
-    162: ("PSHC_REENGAGED", "power smoothing works again", _WATCH),
-}
-# engines of which a GPU has many: the number of the engine follows from the code
-_ENGINES = (
-    ("CE", "copy engine", (39, 40, 41, 70, 71, 72, 75, 76, 77, 85, *range(126, 136))),
-    ("NVDEC", "video decoder", (68, 83, 84, 88, 89, 96, 97, 98)),
-    ("NVJPG", "JPEG decoder", (82, *range(99, 106))),
-    ("OFA", "optical flow engine", (86, 139)),
-)
-_REMAPPED = ("INFOROM_DRAM_RETIREMENT_EVENT", "a bad memory row was marked for a spare", _REMAP)
-_RECOVERY = ("GPU_RECOVERY_ACTION_CHANGED", "the driver asks for a recovery action", _RESET)
-
-
-def _catalogue() -> dict[int, XidKind]:
-    kinds = {
-        code: XidKind(*row[:2], severity, row[2])
-        for severity, rows in (
-            ("fatal", {**_FATAL, 154: _RECOVERY}),
-            ("warning", _WARNING),
-            ("application", _APPLICATION),
-            ("info", _INFO),
-            ("remap", {63: _REMAPPED}),
-        )
-        for code, row in rows.items()
-    }
-    for engine, words, codes in _ENGINES:
-        for number, code in enumerate(codes):
-            name = f"ROBUST_CHANNEL_{engine}{number}_ERROR"
-            kinds[code] = XidKind(name, f"exception in {words} {number}", "application", _RESTART)
-    return dict(sorted(kinds.items()))
-
-
-CATALOGUE: dict[int, XidKind] = _catalogue()
 
 _NVLINK5 = range(144, 151)
 _RECOVERY_CHANGED = 154
@@ -178,6 +28,10 @@ _SXID_PERHAPS_FATAL = frozenset(
     | {19066, 19067, 19069, 19070, 19084, 20034, 22012, *range(24004, 24008)}
 )
 _SXID_DETAIL = re.compile(r"Severity [0-9]|Data \{", re.IGNORECASE)
+_SUB_CODE = re.compile(
+    r"(?:pid=[^,]{0,40}, name=[^,]{0,80}, )?([A-Z][A-Z0-9_]{1,40}) (Non-?fatal|Fatal)(?:[^(]{0,40}?Link ([0-9]{1,3}))?",
+    re.IGNORECASE,
+)
 _NEW_ACTION = re.compile(r"changed from .{0,80}? to 0x[0-9A-Fa-f]{1,8} \(([^)]{1,80})\)")
 
 
@@ -187,7 +41,7 @@ def kind_of(code: int) -> XidKind:
     >>> kind_of(79).meaning, kind_of(51).meaning, kind_of(0).severity
     ('the GPU fell off the PCIe bus', 'not in the catalogue', 'unreadable')
     """
-    return CATALOGUE.get(code, _UNLISTED) if code else _UNREADABLE
+    return CATALOGUE.get(code, UNLISTED) if code else UNREADABLE
 
 
 def classify(xid: Xid) -> str:
@@ -259,15 +113,32 @@ def sxid_classes(sxids: Iterable[SXid]) -> tuple[str, ...]:
 def remedy(xid: Xid) -> str:
     """The next step for whoever stands before the node."""
     if xid.code != _RECOVERY_CHANGED:
-        return _OBSERVE if xid.code in _NVLINK5 and classify(xid) == "warning" else kind_of(xid.code).next_step
+        return OBSERVE if xid.code in _NVLINK5 and classify(xid) == "warning" else kind_of(xid.code).next_step
     action = _new_action(xid)
     if action == "None":
-        return _WATCH
+        return WATCH
     if "reboot" in action.lower():
         return "Drain the node and reboot it: the driver asks for that."
     if "drain" in action.lower():
         return "Drain the GPUs of this node, then reset them: the driver asks for that."
-    return _RESET
+    return RESET
+
+
+def told(xid: Xid) -> str:
+    """What a line says besides its code: the unit and severity of a newer NVLink error, the action asked for.
+
+    >>> from nodeready.facts.kernel_log import Xid
+    >>> told(Xid(145, None, "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)", ""))
+    'RLW_RXPIPE Nonfatal, link 13'
+    >>> told(Xid(154, None, "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)", ""))
+    'Node Reboot Required'
+    """
+    if xid.code == _RECOVERY_CHANGED:
+        return _new_action(xid)
+    match = _SUB_CODE.match(xid.text) if xid.code in _NVLINK5 else None
+    if match is None:
+        return ""
+    return f"{match[1]} {match[2]}" + (f", link {int(match[3])}" if match[3] else "")
 
 
 def _new_action(xid: Xid) -> str:

@@ -10,31 +10,54 @@ from typing import TYPE_CHECKING
 from nodeready import probes
 from nodeready.evidence.probe import Probe
 from nodeready.facts import (
+    bmc_events,
+    bmc_sensors,
     cdi,
+    conf_compute,
+    container_files,
     containerd,
+    dcgm_diag,
+    df,
+    dmi_power,
     dmidecode,
     docker,
     driver_module,
+    edac,
+    environment,
     fabric_manager,
+    host_files,
     ibstat,
     infiniband_sysfs,
     ip_link,
     kernel_log,
+    limits,
     lscpu,
     lsmod,
     lspci,
     matmul,
     meminfo,
+    mounts,
     nvcc,
     nvidia_ctk,
+    nvidia_smi_csv,
+    nvidia_smi_table,
     nvidia_smi_text,
     nvidia_smi_xml,
     nvlink,
+    nvlink_errors,
+    nvme_health,
+    nvme_sysfs,
     nvml,
     os_release,
+    other_engines,
+    pci_files,
     pci_sysfs,
+    peer_status,
     podman,
+    processes,
     query_gpu,
+    rdma_files,
+    timedatectl,
     topology,
     torch_info,
 )
@@ -66,23 +89,45 @@ NVML = replace(
 )  # a hung nvidia-smi does not stop it
 MATMUL = matmul_by(sys.executable)
 TORCH = torch_by(sys.executable)
+SQUEUE = Probe("squeue", (), family="slurm", tier="acceptance", serves=("health.leftovers",))
 CONTAINER_GPUS = Probe("container-gpus", (), family="container", tier="acceptance", serves=("container.gpu-visible",))
 
 PROBES: tuple[Probe, ...] = (
     nvidia_smi_xml.SMI_XML,
     nvidia_smi_text.SMI_TEXT,
     nvlink.NVLINK_STATUS,
+    nvlink_errors.NVLINK_ERRORS,
+    nvlink_errors.NVLINK_ERRORS_LATER,
+    peer_status.PEER_STATUS,
     query_gpu.COMPUTE_CAPABILITY,
+    conf_compute.CONF_COMPUTE,
+    environment.ENVIRONMENT,
     NVML,
     lspci.LSPCI_NNVVV,
     lspci.LSPCI_VVV,
     lspci.LSPCI_NN,
     pci_sysfs.PCI_LINKS,
+    pci_files.PCI_FILES,
+    pci_files.PCI_FILES_LATER,
     kernel_log.DMESG,
     kernel_log.JOURNAL,
     meminfo.MEMINFO,
     dmidecode.DMI_MEMORY,
     os_release.OS_RELEASE,
+    host_files.HOST_FILES,
+    limits.LIMITS,
+    timedatectl.TIMEDATECTL,
+    processes.PROCESSES,
+    processes.PROCESSES_LATER,
+    edac.EDAC,
+    df.DF,
+    mounts.MOUNTS,
+    nvme_sysfs.NVME_SYSFS,
+    nvme_health.NVME_HEALTH,
+    bmc_sensors.IPMITOOL_SDR,
+    bmc_sensors.IPMI_SENSORS,
+    bmc_events.IPMITOOL_SEL,
+    dmi_power.DMI_POWER,
     driver_module.MODULE_VERSION,
     nvcc.NVCC,
     docker.DOCKER_INFO,
@@ -92,21 +137,33 @@ PROBES: tuple[Probe, ...] = (
     cdi.CDI_SPEC,
     cdi.CDI_SPEC_RUN,
     nvidia_ctk.NVIDIA_CTK,
+    other_engines.CRI_VERSION,
+    other_engines.CRI_INFO,
+    other_engines.ENROOT,
+    other_engines.APPTAINER,
+    other_engines.RUNC,
+    container_files.CONTAINER_FILES,
     fabric_manager.FM_ACTIVE,
     fabric_manager.FM_VERSION,
     ibstat.IBSTAT,
     infiniband_sysfs.INFINIBAND_SYSFS,
     ip_link.IP_LINK,
     ip_link.NET_SPEED,
+    rdma_files.RDMA_FILES,
+    rdma_files.RDMA_FILES_LATER,
     topology.TOPO,
     lscpu.LSCPU,
     lscpu.LSCPU_TEXT,
     lsmod.LSMOD,
     lsmod.LSMOD_TEXT,
+    SQUEUE,
     CONTAINER_GPUS,
     TORCH,
     MATMUL,
 )
+
+# what no run asks a node for, and is read where somebody hands it in
+HANDED_IN: tuple[Probe, ...] = (nvidia_smi_csv.QUERY_GPU, nvidia_smi_table.TABLE, dcgm_diag.DCGM_DIAG)
 
 
 # folders of sysfs that an evidence folder may hold as they are
@@ -118,7 +175,7 @@ TREES = {
 
 def evidence_names() -> dict[str, Probe]:
     """Every name that an evidence folder may hold."""
-    return {probe.name: probe for probe in PROBES}
+    return {probe.name: probe for probe in (*PROBES, *HANDED_IN)}
 
 
 def quick_probes() -> Sequence[Probe]:

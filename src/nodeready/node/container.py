@@ -6,7 +6,16 @@ import re
 from typing import TYPE_CHECKING
 
 from nodeready.evidence.recording import Ended, Recording
-from nodeready.facts import cdi, containerd, docker, nvidia_ctk, nvidia_smi_list, podman
+from nodeready.facts import (
+    cdi,
+    container_files,
+    containerd,
+    docker,
+    nvidia_ctk,
+    nvidia_smi_list,
+    other_engines,
+    podman,
+)
 from nodeready.node.catalogue import CONTAINER_GPUS
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
 
@@ -26,7 +35,7 @@ class Container:
 
     @property
     def engine(self) -> Reading[str]:
-        """The first engine that answers: docker, podman, containerd."""
+        """The first engine that answers: docker, podman, containerd, CRI-O, enroot, apptainer."""
         return first_of(*(engine for engine, _ in self._engines()), agree=False)
 
     @property
@@ -39,7 +48,8 @@ class Container:
         return first_of(*(support for _, support in engines))
 
     def _engines(self) -> list[tuple[Reading[str], Reading[bool]]]:
-        return [self._docker(), self._podman(), self._containerd()]
+        asked = (self._docker, self._podman, self._containerd, self._cri, self._enroot, self._apptainer)
+        return [ask() for ask in asked]
 
     def _docker(self) -> tuple[Reading[str], Reading[bool]]:
         name = docker.DOCKER_INFO.name
@@ -57,16 +67,66 @@ class Container:
         info = self._sources.documents.read(podman.PODMAN_INFO, podman.parse)
         if isinstance(info, Unknown):
             return info, info
-        return _named("podman", cite(info.version, podman.PODMAN_INFO.name)), self._cdi_devices()
+        return _named("podman", cite(info.version, podman.PODMAN_INFO.name)), self.cdi_devices
 
     def _containerd(self) -> tuple[Reading[str], Reading[bool]]:
         info = self._sources.documents.read(containerd.CONTAINERD, containerd.parse)
         if isinstance(info, Unknown):
             return info, info
-        silent = Unknown("containerd does not say whether it can hand out GPUs; its configuration file proves nothing")
-        return _named("containerd", cite(info.server_version, containerd.CONTAINERD.name)), silent
+        return _named("containerd", cite(info.server_version, containerd.CONTAINERD.name)), self._by_cri_service()
 
-    def _cdi_devices(self) -> Reading[bool]:
+    def _cri(self) -> tuple[Reading[str], Reading[bool]]:
+        """What answers at the socket of Kubernetes: CRI-O takes CDI devices as they are."""
+        name = other_engines.CRI_VERSION.name
+        cri = self._sources.documents.read(other_engines.CRI_VERSION, other_engines.parse_cri_version)
+        if isinstance(cri, Unknown):
+            return cri, cri
+        if isinstance(cri.engine, Known) and cri.engine.value == "cri-o":
+            return _named("cri-o", cite(cri.version, name)), self.cdi_devices
+        if isinstance(cri.engine, Known) and cri.engine.value == "containerd":
+            return _named("containerd", cite(cri.version, name)), self._by_cri_service()
+        return cite(cri.engine, name), Unknown("it does not say whether it can hand out GPUs", recordings=(name,))
+
+    def _by_cri_service(self) -> Reading[bool]:
+        """Whether containerd has an nvidia runtime, or takes CDI devices that are there, by the service's own word."""
+        name = other_engines.CRI_INFO.name
+        info = self._sources.documents.read(other_engines.CRI_INFO, other_engines.parse_cri_info)
+        if isinstance(info, Unknown):
+            reason = "containerd does not say whether it can hand out GPUs; its configuration file proves nothing"
+            return Unknown(f"{reason} ({info.reason})", recordings=info.recordings)
+        if any(runtime.startswith("nvidia") for runtime in info.runtimes):
+            return Known(True, note="runtime nvidia", recordings=(name,))
+        if info.cdi is None:
+            return Unknown("crictl info does not say whether containerd takes CDI devices", recordings=(name,))
+        return self.cdi_devices if info.cdi else Known(False, note="neither runtime nor CDI", recordings=(name,))
+
+    def _enroot(self) -> tuple[Reading[str], Reading[bool]]:
+        """It has no daemon: what its hook finds on the disk is what is in effect."""
+        name, files = other_engines.ENROOT.name, container_files.CONTAINER_FILES
+        version = self._sources.documents.read(other_engines.ENROOT, other_engines.parse_enroot)
+        if isinstance(version, Unknown):
+            return version, version
+        found = self._sources.documents.read(files, container_files.parse)
+        if isinstance(found, Unknown):
+            return _named("enroot", cite(version, name)), found
+        missing = [
+            word
+            for word, there in (("its hook 98-nvidia.sh", found.enroot_hook), ("nvidia-container-cli", found.gpu_tool))
+            if not there
+        ]
+        note = f"{' and '.join(missing)} missing" if missing else "its hook and nvidia-container-cli"
+        return _named("enroot", cite(version, name)), Known(not missing, note=note, recordings=(files.name,))
+
+    def _apptainer(self) -> tuple[Reading[str], Reading[bool]]:
+        """`--nv` needs nothing but the host's driver."""
+        name = other_engines.APPTAINER.name
+        version = self._sources.documents.read(other_engines.APPTAINER, other_engines.parse_apptainer)
+        if isinstance(version, Unknown):
+            return version, version
+        return _named("apptainer", cite(version, name)), Known(True, note="--nv", recordings=(name,))
+
+    @property
+    def cdi_devices(self) -> Reading[bool]:
         """Whether CDI devices of NVIDIA are there; podman takes them as they are."""
         read = self._sources.documents.read
         forms = (

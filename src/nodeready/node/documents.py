@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 
+MOST_LINES = 600_000  # no tool prints as many; what parsers take of time and memory goes by lines
 _NOT_THERE = (Ended.NOT_INSTALLED, Ended.DENIED, Ended.NOT_RUN)
 
 
@@ -72,6 +73,8 @@ def no_answer(probe: Probe, recording: Recording | None) -> Unknown | None:
         )
         said = f": {recording.complaint}" if recording.complaint else ""
         return Unknown(f"{probe.name} {ending}{said}", missing=True, recordings=cited)
-    if not recording.stdout.strip():
-        return Unknown(f"{probe.name} printed nothing", recordings=cited)
+    flooded = recording.stdout.count(b"\n") > MOST_LINES
+    if flooded or not recording.stdout.strip():
+        what = f"more than {MOST_LINES} lines" if flooded else "nothing"
+        return Unknown(f"{probe.name} printed {what}", recordings=cited)
     return None

@@ -44,18 +44,16 @@ class Driver:
         """Whether nvidia-smi answered: a missing command, an error status or silence is a no."""
         evidence = self._sources.documents.evidence
         answer: Reading[bool] | None = None
-        for probe, (_, document) in zip(
-            (nvidia_smi_xml.SMI_XML, nvidia_smi_text.SMI_TEXT), self._sources.smi, strict=True
-        ):
-            recording = evidence.get(probe.name)
+        for name, document in self._sources.smi:
+            recording = evidence.get(name)
             if recording is None:
                 continue
             refusal = _refusal(recording)
             if refusal:
-                return Known(False, note=refusal, recordings=(probe.name,))
+                return Known(False, note=refusal, recordings=(name,))
             if answer is None:
                 said = Known(True, note=document.complaint if not isinstance(document, Unknown) else "")
-                answer = document if isinstance(document, Unknown) else cite(said, probe.name)
+                answer = document if isinstance(document, Unknown) else cite(said, name)
         return answer if answer is not None else Unknown("nvidia-smi -q was not recorded", missing=True)
 
     @property
@@ -124,7 +122,7 @@ class Driver:
         module, library = self._module_version, first_of(*self._smi_versions())
         unknown = first_unknown(module, library)
         if unknown is not None:
-            return unknown
+            return explained_by(unknown, "driver.responds")
         note = f"module {module.value}, library {library.value}"
         return Known(module.value == library.value, note=note, recordings=(*module.recordings, *library.recordings))
 
@@ -181,7 +179,8 @@ class Torch:
 
     @property
     def _info(self) -> TorchInfo | Unknown:
-        return self._sources.documents.read(TORCH, torch_info.parse)
+        found = self._sources.documents.read(TORCH, torch_info.parse)
+        return explained_by(found, "driver.responds") if isinstance(found, Unknown) else found
 
     @property
     def version(self) -> Reading[str]:
@@ -200,7 +199,7 @@ class Torch:
         """Whether CUDA made a context on each GPU that the driver lists."""
         info, sources = self._info, self._sources
         if isinstance(info, Unknown):
-            return explained_by(info, "driver.responds")
+            return info
         listed = [bus_id for bus_id in sources.bus_ids if bus_id and sources.is_listed(bus_id)]
         if not listed:
             return Unknown("the driver lists no GPU", recordings=(TORCH.name,), causes=("driver.responds",))
@@ -218,4 +217,7 @@ class Torch:
         info = self._info
         if isinstance(info, Unknown):
             return info
-        return cite(info.arch_list, TORCH.name).map(lambda archs: bool({"sm_90", "sm_90a", "compute_90"} & set(archs)))
+        found = cite(info.arch_list, TORCH.name)
+        if isinstance(found, Unknown):
+            return explained_by(found, "driver.responds")
+        return found.map(lambda archs: bool({"sm_90", "sm_90a", "compute_90"} & set(archs)))

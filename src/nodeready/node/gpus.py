@@ -6,11 +6,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nodeready.node.catalogue import MATMUL
+from nodeready.node.clocks import application_clocks
+from nodeready.node.health import Health
 from nodeready.reading import Known, Reading, Unknown, cite, first_of
 
 if TYPE_CHECKING:
     from nodeready.facts.lspci import Device
     from nodeready.facts.matmul import Result
+    from nodeready.node.fabric import GpuFabric
+    from nodeready.node.firmware import Firmware
+    from nodeready.node.pci_tree import PciTree
+    from nodeready.node.pcie_paths import PciePath
     from nodeready.node.sources import Sources
     from nodeready.node.terms import Terms
     from nodeready.quantity import Quantity
@@ -24,16 +30,15 @@ _UNDER_LOAD = {
     0x40: ("HW thermal slowdown", 0.0),
     0x80: ("HW power brake", 0.0),
 }
-_SLOWDOWNS = {
-    "event_hw_slowdown": "HW slowdown",
-    "event_hw_thermal": "HW thermal slowdown",
-    "event_power_brake": "HW power brake",
-    "event_sw_thermal": "SW thermal slowdown",
-}
 
 
 class Gpu:
     """The GPU in one slot; `bus_id` is None where fewer GPUs are known than planned."""
+
+    firmware: Firmware  # the node hangs it on: it is held against the node's driver
+    tree: PciTree  # and these: the ports above it are not its own
+    path: PciePath
+    fabric: GpuFabric  # the node hangs it on: pairs need the other GPUs
 
     def __init__(self, sources: Sources, subject: str, bus_id: str | None) -> None:
         self._sources, self.subject, self.bus_id = sources, subject, bus_id
@@ -45,6 +50,11 @@ class Gpu:
     def terms(self) -> Terms:
         """What the readings are taken by."""
         return self._sources.terms
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the driver lists it."""
+        return self.bus_id is not None and self._sources.is_listed(self.bus_id)
 
     def smi(self, field: str, *, volatile: bool = False) -> Reading[Any]:
         """A field of nvidia-smi's documents; `volatile` ones are not compared between the two."""
@@ -58,6 +68,12 @@ class Gpu:
     def pci_link(self, field: str) -> Reading[int]:
         """A field of the link as the bus shows it."""
         return self._sources.pci_link(self.bus_id, field)
+
+    @property
+    def port(self) -> str:
+        """The bus id of the port right above it; empty where none is known."""
+        path = self.tree.path(self.bus_id) if self.bus_id else None
+        return path.value[0] if isinstance(path, Known) and path.value else ""
 
     @property
     def product(self) -> Reading[str]:
@@ -97,6 +113,21 @@ class Gpu:
         return self.smi("mig_pending")
 
     @property
+    def compute_mode(self) -> Reading[str]:
+        """How many processes the GPU lets in: Default, Exclusive_Process or Prohibited."""
+        return self.smi("compute_mode")
+
+    @property
+    def persistence_mode(self) -> Reading[str]:
+        """Enabled where the driver keeps the GPU initialised while nobody uses it."""
+        return self.smi("persistence")
+
+    @property
+    def application_clocks(self) -> Reading[str]:
+        """`default`, or which clocks somebody set; drivers without them say only whether they hold the GPU down."""
+        return application_clocks(self)
+
+    @property
     def power_limit(self) -> Reading[Quantity]:
         """The limit that is enforced now."""
         return self.smi("power_limit")
@@ -105,6 +136,11 @@ class Gpu:
     def thermal_margin(self) -> Reading[Quantity]:
         """Degrees left to the temperature limit (T.Limit)."""
         return self.smi("margin", volatile=True)
+
+    @property
+    def memory_temperature(self) -> Reading[Quantity]:
+        """The temperature of the GPU's memory."""
+        return self.smi("memory_temperature", volatile=True)
 
     def matmul(self, dtype: str, size: int) -> Matmul:
         """What the matmul probe measured on this GPU."""
@@ -192,7 +228,9 @@ class Pcie:
         reading = first_of(smi, bus, agree=False)
         if isinstance(reading, Unknown):
             return reading
+        port = gpu.port
         maxima = [gpu.smi("link_gen_max"), gpu.pci_link("generation_max")]
+        maxima += [gpu.tree.field(port, "generation_max")] if port else []
         ceiling = min((m.value for m in maxima if isinstance(m, Known)), default=None)
         state = gpu.smi("performance_state", volatile=True)
         if isinstance(smi, Known) and isinstance(state, Known) and state.value == "P0":
@@ -215,39 +253,6 @@ class Pcie:
             r for r in (smi, bus) if isinstance(r, Known) and isinstance(reading, Known) and r.value < reading.value
         ]
         return lower[0] if lower else reading
-
-
-class Health:
-    """ECC, row remapping, recovery and slowdowns."""
-
-    def __init__(self, gpu: Gpu) -> None:
-        self._gpu = gpu
-        self.ecc_mode = gpu.smi("ecc_mode_current")
-        self.ecc_mode_pending = gpu.smi("ecc_mode_pending")
-        self.sram_uncorrected = gpu.smi("ecc_sram_uncorrected_volatile")
-        self.dram_uncorrected = gpu.smi("ecc_dram_uncorrected_volatile")
-        self.sram_uncorrected_lifetime = _with_threshold(
-            gpu.smi("ecc_sram_uncorrected_aggregate"), gpu.smi("sram_threshold_exceeded")
-        )
-        self.dram_uncorrected_lifetime = gpu.smi("ecc_dram_uncorrected_aggregate")
-        self.row_remap_pending = gpu.smi("row_remap_pending")
-        self.row_remap_failure = gpu.smi("row_remap_failure")
-        self.recovery_action = gpu.smi("recovery_action")
-
-    @property
-    def slowdowns(self) -> Reading[str]:
-        """The slowdowns in force, in words; `none` only where every one of them was read."""
-        readings = {words: self._gpu.smi(field, volatile=True) for field, words in _SLOWDOWNS.items()}
-        active = [words for words, reading in readings.items() if isinstance(reading, Known) and reading.value]
-        recordings = tuple(dict.fromkeys(name for r in readings.values() for name in r.recordings))
-        if not active:
-            unknown = [reading for reading in readings.values() if isinstance(reading, Unknown)]
-            return unknown[0] if unknown else Known("none", recordings=recordings)
-        doubt = ""
-        utilisation = self._gpu.smi("gpu_util", volatile=True)
-        if active == [_SLOWDOWNS["event_sw_thermal"]] and isinstance(utilisation, Known) and utilisation.value > 0:
-            doubt = "the GPU was under load, where one sample of it is no fault; read it idle"
-        return Known(", ".join(active), recordings=recordings, doubt=doubt)
 
 
 class NvLinks:
@@ -286,13 +291,6 @@ class NvLinks:
         if state.value != "Completed" and isinstance(status, Unknown):
             return state
         return status.map(lambda word: f"{state.value}, {word}")
-
-
-def _with_threshold(errors: Reading[int], exceeded: Reading[str]) -> Reading[int]:
-    """The lifetime errors; the GPU's own word that its threshold is exceeded fails whatever their number."""
-    if isinstance(errors, Known) and isinstance(exceeded, Known) and exceeded.value == "Yes":
-        return replace(errors, defect="the GPU says that its SRAM threshold is exceeded")
-    return errors
 
 
 def _of(device: Reading[Device], field: str) -> Reading[Any]:

@@ -6,13 +6,31 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nodeready.facts import dmidecode, meminfo, nvcc, os_release, pci_sysfs
+from nodeready.node.adapters import Adapters
+from nodeready.node.bmc import Bmc
 from nodeready.node.catalogue import NVML
+from nodeready.node.consistency import Consistency
 from nodeready.node.container import Container
+from nodeready.node.container_parts import ContainerParts
+from nodeready.node.dcgm import Dcgm
+from nodeready.node.dimms import Dimms
 from nodeready.node.driver import Driver, FabricManager, Torch
+from nodeready.node.driver_parts import DriverParts
+from nodeready.node.fabric import Fabric, GpuFabric
+from nodeready.node.firmware import Firmware
+from nodeready.node.frameworks import Frameworks
 from nodeready.node.gpus import Gpu
+from nodeready.node.host import Host
+from nodeready.node.host_log import HostLog
 from nodeready.node.kernel import Kernel
 from nodeready.node.network import Network
+from nodeready.node.occupation import held_by
+from nodeready.node.pci_bus import PciBus
+from nodeready.node.pci_tree import PciTree
+from nodeready.node.pcie_paths import PciePath
+from nodeready.node.places import Places
 from nodeready.node.sources import Sources, is_gpu
+from nodeready.node.storage import Storage
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
 
 if TYPE_CHECKING:
@@ -34,12 +52,33 @@ class Node:
         self.sources = Sources(evidence, terms)
         ids = self.sources.bus_ids
         self.gpus = tuple(Gpu(self.sources, f"gpu{index}", bus_id) for index, bus_id in enumerate(ids))
+        self.pci_tree = PciTree(self.sources)
+        for gpu in self.gpus:
+            gpu.tree, gpu.path = self.pci_tree, PciePath(self.sources, gpu, self.pci_tree)
+        self.pci = PciBus(self.sources, self.gpus, self.pci_tree)
+        self.places = Places(self.sources, self.gpus, self.pci_tree, self.pci)
         self.driver = Driver(self.sources)
+        self.driver_parts = DriverParts(self.sources, self.gpus, self.driver)
+        self.consistency = Consistency(self.gpus)
+        for gpu in self.gpus:
+            gpu.firmware = Firmware(self.sources, gpu, self.driver)
+            gpu.fabric = GpuFabric(self.sources, gpu, self.gpus)
         self.fabric_manager = FabricManager(self.sources, self.driver)
         self.torch = Torch(self.sources)
+        self.fabric, self.frameworks = Fabric(self.sources), Frameworks(self.sources, self.driver)
         self.kernel = Kernel(self.sources, self.gpus)
         self.container = Container(self.sources)
-        self.network = Network(self.sources)
+        self.container_parts = ContainerParts(self.sources, self.container)
+        self.network, self.adapters = Network(self.sources), Adapters(self.sources)
+        self.host, self.host_log = Host(self.sources), HostLog(self.sources)
+        self.dimms, self.storage = Dimms(self.sources, self.host), Storage(self.sources, self.host)
+        self.bmc = Bmc(self.sources, self.host)
+        self.dcgm = Dcgm(self.sources, self.gpus)
+
+    @cached_property
+    def held_by(self) -> str:
+        """Which job holds the node, in words; empty where none is known to."""
+        return held_by(self.sources)
 
     @property
     def operating_system(self) -> Reading[str]:
@@ -109,15 +148,19 @@ class Node:
         devices = [device for device in listing.devices.values() if device.is_gpu]
         dead = sorted(device.bus_id for device in devices if not device.readable)
         note = f"{', '.join(dead)} there but unreadable (rev ff)" if dead else ""
-        note = note or self._missing_from({device.bus_id for device in devices})
-        return Known(len(devices) - len(dead), note=note, recordings=(name,))
+        found = {device.bus_id for device in devices}
+        note = note or self._missing_from(found)
+        return Known(len(devices) - len(dead), note=note, recordings=(name,), defect=self._beside_slots(found))
 
     def _sysfs_gpus(self) -> Reading[int]:
         links = self.sources.sysfs
         if isinstance(links, Unknown):
             return links
         found = {bus_id for bus_id, link in links.items() if is_gpu(link)}
-        return Known(len(found), note=self._missing_from(found), recordings=(pci_sysfs.PCI_LINKS.name,))
+        dead = sorted(bus_id for bus_id in found if not links[bus_id].answers)
+        note = f"{', '.join(dead)} there but unreadable (all ones)" if dead else self._missing_from(found)
+        defect = self._beside_slots(found)
+        return Known(len(found) - len(dead), note=note, recordings=(pci_sysfs.PCI_LINKS.name,), defect=defect)
 
     @property
     def gpu_count(self) -> Reading[int]:
@@ -132,7 +175,9 @@ class Node:
         contradiction = self.sources.contradiction(name, document)
         if isinstance(reading, Unknown) or contradiction is not None:
             return reading if contradiction is None else contradiction
-        return Known(reading.value, note=self._missing_from(set(document.gpus)), recordings=(name,))
+        found = set(document.gpus)
+        note, defect = self._missing_from(found), self._beside_slots(found)
+        return Known(reading.value, note=note, recordings=(name,), defect=defect)
 
     def _listed_by_nvml(self) -> Reading[int]:
         found = self.sources.nvml
@@ -141,11 +186,22 @@ class Node:
         reading = cite(found.device_count, NVML.name)
         if isinstance(reading, Unknown):
             return reading
-        return Known(reading.value, note=self._missing_from(set(found.gpus)), recordings=(NVML.name,))
+        note, defect = self._missing_from(set(found.gpus)), self._beside_slots(set(found.gpus))
+        return Known(reading.value, note=note, recordings=(NVML.name,), defect=defect)
 
     def _missing_from(self, listed: set[str]) -> str:
-        missing = [f"{gpu.subject} ({gpu.bus_id or 'slot unknown'})" for gpu in self.gpus if gpu.bus_id not in listed]
+        missing = [f"{gpu.subject} ({self._place_of(gpu)})" for gpu in self.gpus if gpu.bus_id not in listed]
         return f"missing: {', '.join(missing)}" if missing else ""
+
+    def _place_of(self, gpu: Gpu) -> str:
+        """Bus id and physical slot, as far as they are known."""
+        slot = self.pci_tree.slot(gpu.bus_id) if gpu.bus_id else ""
+        return f"{gpu.bus_id or 'slot unknown'}{f', slot {slot}' if slot else ''}"
+
+    def _beside_slots(self, listed: set[str]) -> str:
+        """What is wrong where the site lists its slots and a GPU answers in another one."""
+        strays = sorted(listed - set(self.sources.terms.slots)) if self.sources.terms.slots else []
+        return f"{', '.join(strays)} stands in no slot of the baseline's gpu.slots" if strays else ""
 
     @property
     def toolkit_version(self) -> Reading[str]:
@@ -162,8 +218,9 @@ class Node:
         labels = {}
         for gpu in self.gpus:
             serial = gpu.smi("serial")
+            slot = self.pci_tree.slot(gpu.bus_id) if gpu.bus_id else ""
             parts = [gpu.bus_id or "slot unknown", *([f"serial {serial.value}"] if isinstance(serial, Known) else [])]
-            labels[gpu.subject] = f"{gpu.subject} ({', '.join(parts)})"
+            labels[gpu.subject] = f"{gpu.subject} ({', '.join([*parts, *([f'slot {slot}'] if slot else [])])})"
         return labels
 
     def identity(self) -> dict[str, Any]:
@@ -172,19 +229,17 @@ class Node:
         def text(reading: Reading[Any]) -> str | None:
             return str(reading.value) if isinstance(reading, Known) else None
 
-        rows = []
-        for gpu in self.gpus:
-            device = gpu.device
-            rows.append(
-                {
-                    "subject": gpu.subject,
-                    "bus_id": gpu.bus_id,
-                    "uuid": text(gpu.smi("uuid")),
-                    "serial": text(gpu.smi("serial")),
-                    "product": text(gpu.smi("product_name")),
-                    "slot": device.value.physical_slot or None if isinstance(device, Known) else None,
-                }
-            )
+        rows = [
+            {
+                "subject": gpu.subject,
+                "bus_id": gpu.bus_id,
+                "uuid": text(gpu.smi("uuid")),
+                "serial": text(gpu.smi("serial")),
+                "product": text(gpu.smi("product_name")),
+                "slot": (self.pci_tree.slot(gpu.bus_id) if gpu.bus_id else "") or None,
+            }
+            for gpu in self.gpus
+        ]
         products = [row["product"] for row in rows if row["product"]]
         return {
             "product": ", ".join(f"{products.count(p)} x {p}" for p in dict.fromkeys(products)) or None,

@@ -11,8 +11,6 @@ from nodeready.facts import (
     kernel_log,
     lspci,
     matmul,
-    nvidia_smi_text,
-    nvidia_smi_xml,
     nvlink,
     nvml,
     pci_sysfs,
@@ -21,6 +19,7 @@ from nodeready.facts import (
 )
 from nodeready.node.catalogue import MATMUL, NVML, TORCH
 from nodeready.node.documents import Documents
+from nodeready.node.smi_forms import capability, forms
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
 
 if TYPE_CHECKING:
@@ -64,12 +63,12 @@ class Sources:
 
     @cached_property
     def smi(self) -> tuple[tuple[str, Smi | Unknown], ...]:
-        """The two forms of nvidia-smi's full document.
+        """The two forms of nvidia-smi's full document, then its CSV, and its table where it stands alone.
 
         One that overran its deadline lets NVML be asked: `driver.responds` has then failed the node anyway.
         """
-        forms = ((nvidia_smi_xml.SMI_XML, nvidia_smi_xml.parse), (nvidia_smi_text.SMI_TEXT, nvidia_smi_text.parse))
-        return tuple((probe.name, self._or_overrun(probe, parse)) for probe, parse in forms)
+        asked = forms(self.documents.evidence.recordings)
+        return tuple((probe.name, self._or_overrun(probe, parse)) for probe, parse in asked)
 
     def _or_overrun(self, probe: Probe, parse: Callable[[bytes], Smi | Unknown]) -> Smi | Unknown:
         document, recording = self.documents.read(probe, parse), self.documents.evidence.get(probe.name)
@@ -101,7 +100,10 @@ class Sources:
 
     @cached_property
     def bus_ids(self) -> tuple[str | None, ...]:
-        """One bus id for each planned slot, in order; None at the end where fewer are known."""
+        """One bus id for each planned slot, in order: the site's list, else what is known; None at its end."""
+        return self.terms.slots or self._known_bus_ids()
+
+    def _known_bus_ids(self) -> tuple[str | None, ...]:
         known: set[str] = set()
         for _, listing in self.pci:
             if not isinstance(listing, Unknown):
@@ -213,9 +215,12 @@ class Sources:
         """The compute capability by the driver."""
         probe = query_gpu.COMPUTE_CAPABILITY
         table = self.documents.read(probe, query_gpu.parse)
+        asked: Reading[str]
         if isinstance(table, Unknown):
-            return explained_by(table, "driver.responds")
-        return cite(self._row(table, bus_id, probe.name), probe.name)
+            asked = explained_by(table, "driver.responds")
+        else:
+            asked = cite(self._row(table, bus_id, probe.name), probe.name)
+        return first_of(asked, *(cite(r, name) for name, form in self.smi for r in capability(name, form, bus_id)))
 
     def nvml_capability(self, bus_id: str | None) -> Reading[str]:
         """The compute capability by NVML."""

@@ -351,6 +351,7 @@ GPU: tuple[Row, ...] = (
     call("nvmlDeviceGetCurrPcieLinkWidth", link_width_current=int),
     call("nvmlDeviceGetMaxPcieLinkWidth", link_width_max=int),
     call("nvmlDeviceGetPcieReplayCounter", replay_counter=int),
+    call("nvmlDeviceGetBAR1MemoryInfo", bar1_total_bytes=lambda bar1: int(bar1.bar1Total)),
     either(
         call("nvmlDeviceGetMemoryInfo", MEMORY_V2, label="v2",
              memory_total_bytes=lambda memory: int(memory.total),

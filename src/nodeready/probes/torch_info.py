@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import importlib.metadata
 import json
 import os
 import platform
@@ -111,10 +112,23 @@ def asked(question: Callable[[], Any]) -> Any:
         return None
 
 
+def installed(*names: str) -> str | None:
+    """The version of the first of these packages that is installed; nothing is imported for it."""
+
+    def version(name: str) -> str | None:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            return None
+
+    return next(filter(None, map(version, names)), None)
+
+
 def torch_document() -> dict[str, Any]:
     """The whole document; `error` says why there is no torch or no GPU in it."""
     about = dict.fromkeys(("torch", "cuda", "cudnn", "nccl"))
     document: dict[str, Any] = {"probe": "torch", "schema": 1, "python": platform.python_version(), **about}
+    document["tensorflow"] = installed("tensorflow", "tensorflow-gpu", "tf-nightly")
     document.update(arch_list=[], devices=[], visible=os.environ.get("CUDA_VISIBLE_DEVICES"), error=None)
     try:
         # through importlib, since a type checker would otherwise read all of torch

@@ -114,6 +114,8 @@ def _notes(seen: Seen) -> list[tuple[str, str]]:
         notes.append(("Busy", words.sentence_end(seen["busy"])))
     if seen["baseline"]["status"] != "released":
         notes.append(("Draft baseline", "This baseline is not released: its demands may still change."))
+    if seen.get("in_service"):
+        notes.append(("In service", "Judged by the bounds for nodes in service, where a demand has any."))
     if seen["overrides"]:
         changed = "; ".join(f"{key} = {words.value_text(value)}" for key, value in seen["overrides"].items())
         notes.append(("Overridden demands", f"{changed}. These replace the baseline's own bounds."))

@@ -9,6 +9,7 @@ character, is valid in XML 1.0 and UTF-8, and still has to be quoted for HTML, X
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,9 +18,25 @@ if TYPE_CHECKING:
 CAP = 800
 _NOTE = 40  # room for "… (N bytes more)"
 
+# What Python calls printable and a reader still does not see as it stands: letters that turn the reading
+# direction of what follows them, marks drawn over their neighbours, and letters without a shape.
+_RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff"
+_MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
+_BLANKS = "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U000e0100-\U000e01ef"
+_DECEPTIVE = re.compile(f"[{_RIGHT_TO_LEFT}{_MARKS}{_BLANKS}]")
+
+
+def is_plain(text: str) -> bool:
+    """Whether a reader sees every character of the text as what it is, and in its place.
+
+    >>> is_plain("8 GPUs …"), is_plain("8\u202eGPUs"), is_plain("8\u05d0GPUs"), is_plain("8\u3164GPUs")
+    (True, False, False, False)
+    """
+    return text.isprintable() and (text.isascii() or _DECEPTIVE.search(text) is None)
+
 
 def _seen(character: str) -> str:
-    if character.isprintable():
+    if is_plain(character):
         return character
     spelled = character.encode("unicode_escape", "surrogatepass").decode("ascii")
     return spelled if spelled.startswith("\\") else f"\\x{ord(character):02x}"
@@ -32,7 +49,7 @@ def _bytes(text: str) -> int:
 def _fitting(text: str, room: int) -> tuple[str, int]:
     """What fits into `room` characters once it is spelled out, and how many of `text` that took."""
     start = text[:room]
-    if start.isprintable():
+    if is_plain(start):
         return start, len(start)
     pieces: list[str] = []
     for character in start:
@@ -54,7 +71,7 @@ def visible(text: str, cap: int = CAP) -> str:
     >>> visible("x" * 30, cap=10)
     'xxxxxxxxxx… (20 bytes more)'
     """
-    if len(text) <= cap and text.isprintable():
+    if len(text) <= cap and is_plain(text):
         return text
     if _is_cut(text, cap):
         return text
@@ -67,10 +84,19 @@ def visible(text: str, cap: int = CAP) -> str:
 def _is_cut(text: str, cap: int) -> bool:
     """Whether `visible` made this text, so that a second cut would only hide the first one's count."""
     shown, mark, rest = text[: cap + _NOTE].rpartition("… (")
-    if not mark or len(shown) > cap or len(text) > cap + _NOTE or not text.isprintable():
+    if not mark or len(shown) > cap or len(text) > cap + _NOTE or not is_plain(text):
         return False
     count, _, end = rest.partition(" ")
     return end == "bytes more)" and count.isdigit()
+
+
+def visible_lines(text: str, cap: int = CAP) -> str:
+    r"""A text of several lines, such as an error's, with each line made `visible`.
+
+    >>> visible_lines("2 hosts:\n  a\x1b[31m\n")
+    '2 hosts:\n  a\\x1b[31m\n'
+    """
+    return "\n".join(visible(line, cap) for line in text.split("\n"))
 
 
 def prose(text: str, cap: int = CAP) -> str:
@@ -112,7 +138,7 @@ def harmless(value: Any, name: str = "") -> Any:
         cap = _NAME_CAP if name in _NAMES else CAP
         if name in _PROSE:
             return prose(value, cap)
-        return value if len(value) <= cap and value.isprintable() else visible(value, cap)
+        return value if len(value) <= cap and is_plain(value) else visible(value, cap)
     if isinstance(value, dict):
         return {_key(key): item if item is None else harmless(item, key) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -121,7 +147,7 @@ def harmless(value: Any, name: str = "") -> Any:
 
 
 def _key(key: str) -> str:
-    return key if len(key) <= CAP and key.isprintable() else visible(key)
+    return key if len(key) <= CAP and is_plain(key) else visible(key)
 
 
 class Seen(dict[str, Any]):

@@ -171,6 +171,8 @@ def _counts(seen: Seen) -> list[str]:
     coverage = seen["coverage"]
     took = clock.duration_text(clock.seconds(seen))
     lines = [f"{said or 'no findings'}", f"{coverage['judged']} of {coverage['planned']} demands judged in {took}"]
+    if seen.get("in_service"):
+        lines.append("in service: judged by the bounds for nodes in service, where a demand has any")
     return [*lines, "report only: the exit status is 0 whatever was found"] if seen["report_only"] else lines
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nodeready.simulate.adapters import CONNECTX_6_DX, CONNECTX_7
+from nodeready.simulate.host_state import host_of
 from nodeready.simulate.model import (
     INACTIVE,
     Dimm,
@@ -68,6 +69,7 @@ def build(node_type: str, seed: int = 0, gpu_count: int | None = None, driver: s
         os=shape.machine.os,
     )
     install(node, branch, driver if dot else "")
+    node.host = host_of(node)
     return node
 
 

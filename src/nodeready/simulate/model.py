@@ -6,6 +6,10 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nodeready.simulate.host_model import HostState
+from nodeready.simulate.link_model import EngineState, LinkState
+from nodeready.simulate.pci import PciState
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -67,6 +71,15 @@ class Rate:
     verified: bool = True
 
 
+@dataclass(frozen=True)
+class Process:
+    """A process that computes on a GPU, with the memory that it holds there in MiB."""
+
+    pid: int
+    name: str
+    memory_mib: int
+
+
 @dataclass
 class Gpu:
     """One GPU and the place that it sits in.
@@ -119,6 +132,8 @@ class Gpu:
     active_events: set[str] = field(default_factory=lambda: {"gpu_idle"})
     event_counters: dict[str, int] = field(default_factory=dict)
     load_events: dict[str, int] = field(default_factory=dict)
+    memory_used: int = 0
+    processes: list[Process] = field(default_factory=list)
     printed: dict[str, str] = field(default_factory=dict)
     every_value: str = ""
 
@@ -130,12 +145,13 @@ class Gpu:
 
 @dataclass
 class Dimm:
-    """One slot of the board; 0 GiB where it is empty. `printed` replaces the size that dmidecode prints."""
+    """One slot of the board; 0 GiB where it is empty. `printed` replaces its size in dmidecode, `speed` is in MT/s."""
 
     locator: str
     size_gib: int
     serial: str
     printed: str = ""
+    speed: int = 4400
 
 
 @dataclass
@@ -208,6 +224,7 @@ class Torch:
     nccl: str | None
     cublas: str | None
     arch_list: tuple[str, ...]
+    tensorflow: str | None = None
     visible: str | None = None
 
 
@@ -249,9 +266,11 @@ class Node:
     """A whole node.
 
     `gpus` are all places of the plan in bus-id order, with or without a working GPU. `journal` tells
-    whether the journal was asked for the kernel log. `absent` are commands that are not installed, by
-    name. `spoilers` change a finished output by its evidence
-    name: what the node prints and what arrives differ.
+    whether the journal was asked for the kernel log. `jobs` are those that Slurm knows of, None without
+    Slurm; `environment` holds variables that every login gets, `confidential` the state of confidential
+    computing. `absent` are commands that are not installed, by name. `spoilers` change a finished output
+    by its evidence name: what the node prints and what arrives differ. `diagnostic` is how each test of
+    `dcgmi diag` ended on the GPU that a fault befalls; it is empty where nobody ran it.
     """
 
     shape: Shape
@@ -269,8 +288,16 @@ class Node:
     os: Distribution
     events: list[KernelEvent] = field(default_factory=list)
     journal: bool = False
+    host: HostState = field(default_factory=HostState)
+    pci: PciState = field(default_factory=PciState)
+    links: LinkState = field(default_factory=LinkState)
+    below: EngineState = field(default_factory=EngineState)
+    jobs: tuple[int, ...] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    confidential: str = "OFF"
     absent: set[str] = field(default_factory=set)
     spoilers: dict[str, Callable[[Output], Output | None]] = field(default_factory=dict)
+    diagnostic: dict[str, str] = field(default_factory=dict)
 
     def stream(self, *purpose: object) -> random.Random:
         """Random numbers of their own for one purpose, the same for the same seed."""

@@ -64,6 +64,8 @@ def _times(factor: int) -> Callable[[str], int]:
     return lambda text: round(float(text.split()[0]) * factor)
 
 
+# of what NVML is not asked
+_NO_CALL: tuple[str, Callable[[str], Item]] = ("", str)
 # what a fault of the model prints instead of one value, by its path in the XML: NVML's item, and its number for it
 _PRINTED: dict[str, tuple[str, Callable[[str], Item]]] = {
     "product_name": ("product_name", str),
@@ -87,6 +89,15 @@ _PRINTED: dict[str, tuple[str, Callable[[str], Item]]] = {
     "gpu_power_readings/max_power_limit": ("power_limit_max_mw", _times(1000)),
     "gpu_power_readings/average_power_draw": ("power_draw_mw", _times(1000)),
     "clocks/sm_clock": ("sm_clock_mhz", _times(1)),
+    "max_clocks/sm_clock": ("sm_clock_max_mhz", _times(1)),
+    "bar1_memory_usage/total": ("bar1_total_bytes", _times(_MIB)),
+    "gsp_firmware_version": ("gsp_firmware", str),
+    "fabric/health/bandwidth": ("fabric_health_mask", {"Full": 2, "Degraded": 1}.__getitem__),
+    "gpu_part_number": _NO_CALL,
+    "inforom_version/img_version": _NO_CALL,
+    "applications_clocks/graphics_clock": _NO_CALL,
+    "ecc_errors/channel_repair_pending": _NO_CALL,
+    "ecc_errors/unrepairable_memory": _NO_CALL,
 }
 
 
@@ -114,7 +125,9 @@ def render(node: Node) -> str | None:
         lines.append("hang nvmlInitWithFlags")
     for index, gpu in enumerate(node.listed_gpus):
         lines += [f"gpu {index} {key} {value}" for key, value in _items(node, gpu, index).items() if value is not None]
-        lines += [f"gpu {index} {line}" for line in (*_links(gpu), *_pairs(node, gpu), *_refused(gpu))]
+        lines += [
+            f"gpu {index} {line}" for line in (*_links(gpu), *_pairs(node, gpu), *_processes(gpu), *_refused(gpu))
+        ]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -139,7 +152,8 @@ def _replaced(gpu: Gpu) -> Items:
         if path not in _PRINTED:
             raise ValueError(f"{path} is printed as {text!r}: _PRINTED does not say what NVML answers")
         key, convert = _PRINTED[path]
-        found[key] = None if text in _NO_VALUE else convert(text)
+        if key:
+            found[key] = None if text in _NO_VALUE else convert(text)
     return found
 
 
@@ -184,7 +198,7 @@ def _memory(gpu: Gpu) -> Items:
     return {
         "memory_total_bytes": gpu.memory_mib * _MIB,
         "memory_reserved_bytes": gpu.product.reserved_mib * _MIB,
-        "memory_used_bytes": 0,
+        "memory_used_bytes": gpu.memory_used * _MIB,
         "bar1_total_bytes": gpu.product.bar1_mib * _MIB,
         "bar1_used_bytes": _MIB,
     }
@@ -297,6 +311,12 @@ def _pairs(node: Node, gpu: Gpu) -> Iterator[str]:
 
 def _linked(gpu: Gpu) -> bool:
     return gpu.mig == "Disabled" and any(link != INACTIVE for link in gpu.links)
+
+
+def _processes(gpu: Gpu) -> Iterator[str]:
+    """What computes on it."""
+    for process in gpu.processes:
+        yield f"process {process.pid} C {process.name}"
 
 
 def _refused(gpu: Gpu) -> Iterator[str]:

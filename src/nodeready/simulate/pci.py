@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 RATES = {1: "2.5GT/s", 2: "5GT/s", 3: "8GT/s", 4: "16GT/s", 5: "32GT/s", 6: "64GT/s"}
 
@@ -20,6 +20,25 @@ class LinkState:
     def full(cls, generation: int, width: int) -> LinkState:
         """A link that trained as it can."""
         return cls(generation, width, generation, width)
+
+
+@dataclass
+class PciState:
+    """How the bus of a node is, beside the GPUs' own links; healthy until a fault changes it.
+
+    `trained` replaces links of other devices by their bus id. `redirecting` are ports whose access control sends
+    peers' requests up. `iommu` is the type of the GPUs' IOMMU groups, empty where the kernel is too old to tell,
+    `none` without groups. `reports` is false where the firmware keeps error reports to itself. `errors` are those
+    that arise between two looks, by bus id: correctable, nonfatal, fatal. `unnamed` are devices without a NUMA node.
+    """
+
+    trained: dict[str, LinkState] = field(default_factory=dict)
+    redirecting: set[str] = field(default_factory=set)
+    iommu: str = "identity"
+    options: str = "iommu=pt pci=realloc=off"
+    reports: bool = True
+    errors: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    unnamed: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -66,6 +85,7 @@ class PciDevice:
     sticky: frozenset[str] = frozenset()
     lane_errors: bool = False
     acs: bool = False
+    redirects: bool = False
     answers: bool = True
     driver: str = ""
     modules: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nodeready.simulate.pci import DOWNSTREAM, PEX890XX, SWITCHTEC, UPSTREAM, LinkState, PciDevice
@@ -39,7 +40,18 @@ def devices_at_boot(node: Node) -> list[PciDevice]:
 def _with_gpus(node: Node, gpus: list[Gpu]) -> list[PciDevice]:
     found = [*_machine(node), *(gpu_function(node, gpu) for gpu in gpus)]
     found += [network_port(number, port) for number, port in enumerate(node.ports)]
-    return sorted(found, key=lambda device: device.bus_id)
+    return sorted((_as_it_is(node, device) for device in found), key=lambda device: device.bus_id)
+
+
+def _as_it_is(node: Node, device: PciDevice) -> PciDevice:
+    """A device with what befell it beside its plan."""
+    state, at = node.pci, f"0000:{device.bus_id}"
+    return replace(
+        device,
+        link=state.trained.get(at, device.link),
+        redirects=device.acs and at in state.redirecting,
+        numa=-1 if at in state.unnamed else device.numa,
+    )
 
 
 def _machine(node: Node) -> list[PciDevice]:
@@ -68,6 +80,8 @@ def _nvswitches(node: Node) -> list[PciDevice]:
         bridge(SWITCHTEC, f"{first - 2:02x}:00.0", UPSTREAM, LinkState.full(4, 8), (first - 1, last), numa=1),
     ]
     for number, bus in enumerate(buses):
+        if number in node.links.lost_switches:
+            continue
         port, link = f"{first - 1:02x}:{number:02x}.0", LinkState.full(4, 2)
         found += [
             bridge(SWITCHTEC, port, DOWNSTREAM, link, (bus, bus), numa=1, slot=number + 1, sticky=_NOTED),

@@ -40,6 +40,7 @@ _CU130 = Torch(
     nccl="2.27.7",
     cublas="13.1.0",
     arch_list=("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"),
+    tensorflow="2.20.0",
 )
 
 RELEASES: dict[str, Release] = {

@@ -58,7 +58,12 @@ def simulate_commands(
     `probes` are what such a run asks. Raises as `simulate` does.
     """
     node = faulty(node_type, fault_names, settings or {}, seed)
-    answers = {**other_forms(node), **outputs(node)}
+    write_node_commands(out, node, outputs(node), probes)
+
+
+def write_node_commands(out: Path, node: Node, recorded: dict[str, Output], probes: Iterable[Asked]) -> None:
+    """Write a node that is made already, with what it gives, as such a folder; raises as `simulate` does."""
+    answers = {**other_forms(node), **recorded}
 
     def fill(folder: Path) -> None:
         _fill(folder / RECORDED, answers)

@@ -3,25 +3,64 @@
 from __future__ import annotations
 
 from nodeready.simulate.faults import (
+    adapters,
+    board,
+    bus,
+    bus_errors,
     compute,
     container,
+    diagnostic,
+    dimms,
     driver,
+    engines,
     evidence,
+    fabric,
+    frameworks,
     gpu,
     health,
     host,
+    host_state,
     kernel,
     network,
     nvlink,
     pcie,
     power,
+    remaps,
+    setup,
+    storage,
 )
 from nodeready.simulate.faults.fault import Expected, Fault
 from nodeready.simulate.shapes import SHAPES
 
 __all__ = ["Expected", "Fault", "faults"]
 
-_LAYERS = (pcie, host, driver, container, gpu, health, kernel, power, nvlink, network, compute, evidence)
+_LAYERS = (
+    pcie,
+    bus,
+    bus_errors,
+    host,
+    host_state,
+    dimms,
+    storage,
+    board,
+    driver,
+    container,
+    engines,
+    gpu,
+    health,
+    remaps,
+    setup,
+    kernel,
+    power,
+    nvlink,
+    fabric,
+    network,
+    adapters,
+    frameworks,
+    compute,
+    diagnostic,
+    evidence,
+)
 
 
 def faults(node_type: str) -> tuple[Fault, ...]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nodeready.simulate.model import Node
 
 _ENGINE, _TOOLKIT, _INSIDE = "container.runtime", "container.gpu-toolkit", "container.gpu-visible"
+_FIXES = "security.container-toolkit"
 
 
 def _forget_the_runtime(node: Node) -> None:
@@ -115,19 +116,19 @@ FAULTS = (
         "toolkit-vulnerable",
         "The container toolkit works, and is one that lets a container out of its walls (CVE-2025-23266).",
         _install_vulnerable,
-        on_node(ADVISORY, _TOOLKIT),
+        on_node(ADVISORY, _FIXES),
     ),
     Fault(
         "toolkit-too-old",
         "The container toolkit is older than Hopper.",
         _install_ancient,
-        on_node(FAIL, _TOOLKIT),
+        together(on_node(FAIL, _TOOLKIT), on_node(ADVISORY, _FIXES)),
     ),
     Fault(
         "toolkit-missing",
         "docker is still set up for the container toolkit, which was removed: no container gets a GPU.",
         _without_toolkit,
-        on_node(UNVERIFIED, _TOOLKIT, _INSIDE),
+        on_node(UNVERIFIED, _TOOLKIT, _FIXES, _INSIDE),
         case="H7",
     ),
     Fault(

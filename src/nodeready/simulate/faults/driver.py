@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodeready.simulate.faults.driverless import no_answer, no_module, unanswered, without_load, without_module
+from nodeready.simulate.faults.driverless import (
+    no_answer_and_no_load,
+    no_module,
+    unanswered,
+    without_load,
+    without_module,
+)
 from nodeready.simulate.faults.fault import (
     ADVISORY,
     BY_LOAD,
@@ -136,21 +142,21 @@ FAULTS = (
         "nouveau-loaded",
         "The distribution's own module has taken the GPUs: nvidia's cannot get them.",
         _leave_nouveau,
-        no_module,
+        together(on_node(FAIL, "driver.nouveau"), no_module),
         case="B4",
     ),
     Fault(
         "nvidia-smi-hangs",
         "nvidia-smi sits in the driver and never returns: whoever waits for it waits for ever.",
         _hang,
-        no_answer,
+        together(no_answer_and_no_load, on_node(ADVISORY, "host.hangs")),
         case="B5",
     ),
     Fault(
         "nvidia-smi-missing",
         "The module is loaded, and the driver's tools are not installed.",
         _lose_nvidia_smi,
-        no_answer,
+        no_answer_and_no_load,
     ),
     Fault(
         "driver-library-mismatch",
@@ -168,7 +174,7 @@ FAULTS = (
         "The image still holds a driver of CUDA 11: it runs, and nothing built for CUDA 12 or newer starts on it.",
         _install_520,
         together(
-            on_node(FAIL, "driver.version", "cuda.driver-version", "frameworks.torch"),
+            on_node(FAIL, "driver.version", "cuda.driver-version", "cuda.toolkit-version", "frameworks.torch"),
             on_node(UNVERIFIED, "driver.branch-supported", "driver.security-floor"),
             on_every_gpu(UNVERIFIED, "health.recovery-action", *BY_LOAD),
         ),
@@ -217,7 +223,11 @@ FAULTS = (
         "compute-mode-exclusive",
         "One GPU lets only one process in, and somebody is in: it cannot be measured, and is not broken.",
         _hold_exclusively,
-        together(on_node(FAIL, "frameworks.torch"), on_victim(UNVERIFIED, *BY_LOAD)),
+        together(
+            on_node(FAIL, "frameworks.torch"),
+            on_victim(UNVERIFIED, *BY_LOAD),
+            on_victim(ADVISORY, "gpu.compute-mode"),
+        ),
         case="C15",
     ),
 )

@@ -12,14 +12,28 @@ if TYPE_CHECKING:
     from nodeready.simulate.model import Node
 
 # what the PCI bus alone still tells of a GPU
-ON_THE_BUS = ("pcie.gpu-link-generation", "pcie.gpu-link-width", "gpu.product")
+BY_THE_BUS_ALONE = ("pcie.gpu-bridges", "pcie.gpu-errors", "pcie.numa-node")
+ON_THE_BUS = ("pcie.gpu-link-generation", "pcie.gpu-link-width", "gpu.product", *BY_THE_BUS_ALONE)
+# what the GPUs of a node have to have in common
+CONSISTENCY = (
+    "consistency.gpu-part",
+    "consistency.vbios",
+    "consistency.inforom",
+    "consistency.max-clocks",
+    "consistency.power-limit",
+    "consistency.idle-power",
+    "consistency.idle-temperature",
+)
 # what nvidia-smi alone tells of the node, or what needs a driver that works
 _BY_THE_DRIVER = (
     "driver.matches-library",
     "cuda.driver-version",
+    "cuda.toolkit-version",
     "gpu.count",
     "container.gpu-visible",
     "frameworks.torch",
+    "gpu.confidential-computing",
+    *CONSISTENCY,
 )
 # what the kernel module tells too
 _BY_THE_MODULE = (
@@ -27,7 +41,15 @@ _BY_THE_MODULE = (
     "driver.version",
     "driver.branch-supported",
     "driver.security-floor",
+    "driver.known-bad",
+    "driver.modules",
+    "network.gpudirect",
+    "container.daemon-reload",
 )
+
+
+# what the torch probe tells, which is not run where the driver does not answer
+_BY_TORCH = ("frameworks.python", "frameworks.tensorflow")
 
 
 def without_module(node: Node, instead: str = "") -> None:
@@ -56,6 +78,11 @@ def no_module(node: Node) -> tuple[Expected, ...]:
 def no_answer(node: Node) -> tuple[Expected, ...]:
     """The driver does not answer, while its kernel module is loaded."""
     return (*rows(FAIL, "driver.responds"), *unanswered(node))
+
+
+def no_answer_and_no_load(node: Node) -> tuple[Expected, ...]:
+    """The same where nothing was loaded for that."""
+    return (*no_answer(node), *rows(UNVERIFIED, *_BY_TORCH))
 
 
 def unanswered(node: Node) -> tuple[Expected, ...]:

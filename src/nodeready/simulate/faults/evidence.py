@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.checks import every_gpu_check
+from nodeready.simulate.faults.driverless import BY_THE_BUS_ALONE, CONSISTENCY
 from nodeready.simulate.faults.fault import (
     FAIL,
     UNVERIFIED,
@@ -63,7 +64,16 @@ def _silent(node: Node) -> tuple[Expected, ...]:
     return rows(UNVERIFIED, *checks, on=map(subject, node.gpus))
 
 
-_ELSEWHERE = ("gpu.compute-capability", "compute.matmul-fp16", "compute.matmul-fp32")
+def _silent_victim(node: Node) -> tuple[Expected, ...]:
+    """All of one GPU but the way to its peers, which the matrix of all GPUs still shows, and what the bus tells."""
+    checks = [check for check in every_gpu_check(node) if check not in ("nvlink.peers", *BY_THE_BUS_ALONE)]
+    return rows(UNVERIFIED, *checks, on=(subject(victim(node)),))
+
+
+_ELSEWHERE = (
+    *("gpu.compute-capability", "compute.matmul-fp16", "compute.matmul-fp32", "nvlink.peers"),
+    *BY_THE_BUS_ALONE,
+)
 
 FAULTS = (
     Fault(
@@ -76,7 +86,7 @@ FAULTS = (
         "field-not-available",
         "The driver prints N/A where the memory of one GPU should stand: no memory was measured, not none found.",
         _withhold,
-        on_victim(UNVERIFIED, "gpu.memory"),
+        on_victim(UNVERIFIED, "gpu.memory", "gpu.telemetry", "pcie.bar1"),
         case="B20",
     ),
     Fault(
@@ -85,8 +95,8 @@ FAULTS = (
         _say_nothing,
         together(
             on_node(FAIL, "frameworks.torch"),
-            lambda node: rows(UNVERIFIED, *every_gpu_check(node), on=(subject(victim(node)),)),
-            on_node(UNVERIFIED, "container.gpu-visible"),
+            _silent_victim,
+            on_node(UNVERIFIED, "container.gpu-visible", *CONSISTENCY),
         ),
         case="B15",
     ),
@@ -96,8 +106,9 @@ FAULTS = (
         _cut,
         together(
             on_node(UNVERIFIED, "driver.responds", "driver.version", "driver.matches-library", "cuda.driver-version"),
-            on_node(UNVERIFIED, "driver.branch-supported", "driver.security-floor"),
+            on_node(UNVERIFIED, "driver.branch-supported", "driver.security-floor", "driver.known-bad", *CONSISTENCY),
             on_node(UNVERIFIED, "gpu.count", "nvlink.fabric-manager", "container.gpu-visible"),
+            on_node(UNVERIFIED, "cuda.toolkit-version", "frameworks.torch"),
             _silent,
         ),
     ),
@@ -105,6 +116,6 @@ FAULTS = (
         "forms-disagree",
         "Two documents of the same driver give one GPU's memory differently: neither is believed.",
         _contradict,
-        on_victim(UNVERIFIED, "gpu.memory"),
+        on_victim(UNVERIFIED, "gpu.memory", "pcie.bar1"),
     ),
 )

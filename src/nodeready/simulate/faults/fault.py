@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from nodeready.simulate.shapes import Shape
 
 FAIL, UNVERIFIED, ADVISORY = "fail", "unverified", "advisory"
+# what the kernel log alone tells of the host
+BY_LOG = (
+    *("memory.machine-checks", "storage.read-only", "storage.errors", "host.hangs"),
+    *("nvlink.log", "network.log", "pcie.errors-logged"),
+)
 # what is judged by the matrix products, and so unknown of a GPU that did none
 BY_LOAD = ("compute.matmul-fp16", "compute.matmul-fp32", "health.clock-events")
 

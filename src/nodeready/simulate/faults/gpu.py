@@ -65,7 +65,10 @@ def _another(node: Node) -> tuple[Expected, ...]:
     doubtful = ("nvlink.links-active",) if last else ()
     failed = [check for check in ("gpu.product", *short) if check not in doubtful]
     at = (subject(gpu),)
-    return (*rows(FAIL, *failed, on=at), *rows(UNVERIFIED, *doubtful, on=at))
+    blocked = ("nvlink.peers",) if "nvlink.links-active" in failed else ()
+    if last:  # its links are in doubt, that they are too few for the pair is not
+        failed, blocked = [*failed, "nvlink.peers"], ("nvlink.errors",)
+    return (*rows(FAIL, *failed, on=at), *rows(UNVERIFIED, *doubtful, *blocked, on=at))
 
 
 def _put_a100s(node: Node) -> None:
@@ -117,7 +120,7 @@ FAULTS = (
             on_every_gpu(FAIL, "gpu.product", "gpu.compute-capability", "pcie.gpu-link-generation", "power.limit"),
             on_every_gpu(FAIL, "nvlink.links-active", *_COMPUTE),
             _smaller,
-            on_every_gpu(UNVERIFIED, "thermal.margin"),
+            on_every_gpu(UNVERIFIED, "thermal.margin", "nvlink.peers"),
         ),
         can_have=_on_a_board,
     ),
@@ -141,6 +144,7 @@ FAULTS = (
             on_victim(FAIL, "gpu.mig"),
             unless_alone(on_node(FAIL, "frameworks.torch")),
             on_victim(UNVERIFIED, "nvlink.links-active", "health.row-remap-pending", "health.row-remap-failure"),
+            on_victim(UNVERIFIED, "health.row-remaps", "gpu.telemetry", "nvlink.errors", "nvlink.peers"),
             on_victim(UNVERIFIED, *BY_LOAD),
             if_alone(on_node(UNVERIFIED, "frameworks.torch")),
         ),

@@ -152,7 +152,9 @@ FAULTS = (
         "ecc-off",
         "The tenant before turned ECC off on one GPU: memory errors go unseen, and none are counted.",
         _turn_ecc_off,
-        together(on_victim(FAIL, "health.ecc-mode"), on_victim(UNVERIFIED, "health.ecc-uncorrected")),
+        together(
+            on_victim(FAIL, "health.ecc-mode"), on_victim(UNVERIFIED, "health.ecc-uncorrected", "health.ecc-corrected")
+        ),
         case="E8",
     ),
     Fault(
@@ -179,13 +181,13 @@ FAULTS = (
         "dram-lifetime-1",
         "One GPU had an uncorrected memory error long ago, and a spare row took over.",
         _remember_one,
-        on_victim(ADVISORY, "health.ecc-uncorrected"),
+        together(on_victim(FAIL, "health.row-remaps"), on_victim(ADVISORY, "health.ecc-uncorrected")),
     ),
     Fault(
         "sram-lifetime-1",
-        "One GPU had an uncorrected SRAM error in its life: not yet a reason to exchange it.",
+        "One GPU had an uncorrected SRAM error in its life: a new one has none, one in service may have a few.",
         _remember_one_in_sram,
-        on_victim(ADVISORY, "health.ecc-uncorrected"),
+        on_victim(FAIL, "health.ecc-uncorrected"),
         case="E6",
     ),
     Fault(
@@ -193,7 +195,7 @@ FAULTS = (
         "A memory error of one GPU could not be corrected and ended a job: Xid 48, and a row waits for its spare.",
         _strike_memory,
         together(
-            on_victim(FAIL, "health.ecc-uncorrected", "health.row-remap-pending"),
+            on_victim(FAIL, "health.ecc-uncorrected", "health.row-remap-pending", "health.row-remaps"),
             on_node(FAIL, "health.xid"),
         ),
     ),
@@ -208,21 +210,29 @@ FAULTS = (
         "row-remap-pending",
         "A bad row was marked and stays in use until the GPU is reset; the kernel log holds Xid 63.",
         _mark_a_row,
-        together(on_victim(FAIL, "health.row-remap-pending"), on_node(FAIL, "health.xid")),
+        together(
+            on_victim(FAIL, "health.row-remap-pending"),
+            on_node(FAIL, "health.xid"),
+            on_victim(ADVISORY, "health.row-remaps"),
+        ),
         case="E1",
     ),
     Fault(
         "row-remap-done",
-        "The log holds Xid 63, but the GPU was reset since and the spare row is in use: no fault.",
+        "The log holds Xid 63, but the GPU was reset since and the spare row is in use: worth a look on a new GPU.",
         _remap_a_row,
-        nothing,
+        on_victim(ADVISORY, "health.row-remaps"),
         case="E11",
     ),
     Fault(
         "row-remap-failure",
         "A bank has no spare rows left: the kernel log holds Xid 64, and the GPU is a case for its warranty.",
         _run_out_of_rows,
-        together(on_victim(FAIL, "health.row-remap-failure"), on_node(FAIL, "health.xid")),
+        together(
+            on_victim(FAIL, "health.row-remap-failure"),
+            on_node(FAIL, "health.xid"),
+            on_victim(UNVERIFIED, "health.row-remaps"),
+        ),
         case="E2",
     ),
     Fault(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.fault import (
     ADVISORY,
+    BY_LOG,
     FAIL,
     UNVERIFIED,
     Fault,
@@ -160,7 +161,11 @@ FAULTS = (
         "xid-74",
         "A link of one GPU failed for good: it is down, and the kernel log holds Xid 74.",
         _break_a_link,
-        together(on_victim(FAIL, "nvlink.links-active"), on_node(FAIL, "health.xid")),
+        together(
+            on_victim(FAIL, "nvlink.links-active"),
+            on_node(FAIL, "health.xid"),
+            on_victim(UNVERIFIED, "nvlink.peers"),
+        ),
         can_have=_linked,
     ),
     Fault(
@@ -198,6 +203,7 @@ FAULTS = (
         together(
             on_node(FAIL, "health.sxid", "health.xid"),
             on_victim(FAIL, "nvlink.links-active"),
+            on_victim(UNVERIFIED, "nvlink.peers"),
         ),
         case="D13",
         can_have=has_nvswitch,
@@ -212,9 +218,9 @@ FAULTS = (
     ),
     Fault(
         "peermem-noise",
-        "The peer memory module complains of jobs that ended without saying so: no fault of any part.",
+        "The peer memory module complains of jobs that ended without saying so: no part is broken, GPUDirect may be.",
         _peermem,
-        nothing,
+        on_node(ADVISORY, "network.log"),
         case="G12",
     ),
     Fault(
@@ -235,20 +241,20 @@ FAULTS = (
         "kernel-log-denied",
         "The gate ran as a plain user, and kernel log and journal are for root only.",
         _refuse,
-        on_node(UNVERIFIED, "health.xid", "health.sxid"),
+        on_node(UNVERIFIED, "health.xid", "health.sxid", *BY_LOG),
         case="E19",
     ),
     Fault(
         "kernel-log-empty",
         "The ring buffer was cleared: not even the boot is in it.",
         _empty,
-        on_node(UNVERIFIED, "health.xid", "health.sxid"),
+        on_node(UNVERIFIED, "health.xid", "health.sxid", *BY_LOG),
         case="E16",
     ),
     Fault(
         "kernel-log-cut",
         "The kernel log stops in the middle of a line: an error could have stood there.",
         _cut,
-        on_node(UNVERIFIED, "health.xid", "health.sxid"),
+        on_node(UNVERIFIED, "health.xid", "health.sxid", *BY_LOG),
     ),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate.adapters import CONNECTX_4_LX, CONNECTX_6_DX
 from nodeready.simulate.build import port
-from nodeready.simulate.faults.fault import FAIL, UNVERIFIED, Fault, networked, nothing, on_node
+from nodeready.simulate.faults.fault import ADVISORY, FAIL, UNVERIFIED, Fault, networked, nothing, on_node
 from nodeready.simulate.outputs.output import Output
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ FAULTS = (
     ),
     Fault(
         "one-port-down",
-        "One port of several has no link: the node is judged by the number that its baseline demands, and meets it.",
+        "One port of several has no link: the number that the baseline demands is met, and its twins have theirs.",
         _lose_one,
-        nothing,
+        on_node(ADVISORY, "network.twins"),
         case="G3",
         can_have=networked,
     ),
@@ -109,9 +109,9 @@ FAULTS = (
     ),
     Fault(
         "port-rate-low",
-        "One port came up at half its rate: enough for a baseline that counts ports from 100 Gb/s on.",
+        "One port came up at half its rate: enough for a baseline that counts from 100 Gb/s on; its twins run faster.",
         _train_one_low,
-        nothing,
+        on_node(ADVISORY, "network.twins"),
         case="G1",
         can_have=networked,
     ),

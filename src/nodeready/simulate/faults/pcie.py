@@ -15,7 +15,6 @@ from nodeready.simulate.faults.fault import (
     Expected,
     Fault,
     logged,
-    nothing,
     on_node,
     on_victim,
     rows,
@@ -35,7 +34,8 @@ def _lose(node: Node) -> None:
     gpu.on_bus = gpu.in_driver = gpu.in_container = gpu.in_cuda = False
 
 
-def _fall_off(node: Node) -> None:
+def fall_off(node: Node) -> None:
+    """One GPU is gone from the bus and from the driver, and the kernel log holds Xid 79."""
     _lose(node)
     xid(node, victim(node), 79, "GPU has fallen off the bus.")
 
@@ -73,15 +73,17 @@ def _hide_all(node: Node) -> None:
 
 
 def _add_one(node: Node) -> None:
-    count = len(node.gpus) + 1
-    node.gpus.append(build(node.shape.node_type, node.seed, count).gpus[-1])
+    larger = build(node.shape.node_type, node.seed, len(node.gpus) + 1)
+    node.gpus.append(larger.gpus[-1])
+    node.ports = larger.ports  # some have an adapter beside each GPU
+    node.host.drives += larger.host.drives[len(node.host.drives) :]  # some boards have one beside each GPU
 
 
 def _has_room(shape: Shape) -> bool:
     return len(shape.places) > shape.gpus
 
 
-def _lost(node: Node) -> tuple[Expected, ...]:
+def lost(node: Node) -> tuple[Expected, ...]:
     """Driver, bus and kernel log say so; of the GPU itself nothing more can be known."""
     if len(node.gpus) == 1:
         return (*rows(FAIL, "pcie.gpu-present", "health.xid"), *no_answer(node), *_off_the_bus(node))
@@ -97,7 +99,8 @@ def _off_the_bus(node: Node) -> tuple[Expected, ...]:
 def _short_of_one(node: Node) -> tuple[Expected, ...]:
     """Nothing names the missing GPU's slot, so that the last index stands for it."""
     if len(node.gpus) == 1:
-        return (*rows(FAIL, "pcie.gpu-present"), *no_module(node), *_off_the_bus(node))
+        untold = rows(UNVERIFIED, "pcie.access-control")
+        return (*rows(FAIL, "pcie.gpu-present"), *no_module(node), *_off_the_bus(node), *untold)
     counted = rows(FAIL, "gpu.count", "pcie.gpu-present")
     return (*counted, *rows(UNVERIFIED, *every_gpu_check(node), on=(subject(node.gpus[-1]),)))
 
@@ -142,8 +145,8 @@ FAULTS = (
     Fault(
         "gpu-fell-off-the-bus",
         "A GPU stopped answering under a job, was dropped from the bus, and the kernel log holds Xid 79.",
-        _fall_off,
-        _lost,
+        fall_off,
+        lost,
     ),
     Fault(
         "gpu-missing-since-boot",
@@ -163,7 +166,7 @@ FAULTS = (
         "gpu-rev-ff",
         "lspci still lists the GPU, but its registers read all ones (rev ff) and no Xid was logged.",
         _answer_with_ones,
-        _lost,
+        lost,
         case="A9",
     ),
     Fault(
@@ -202,15 +205,15 @@ FAULTS = (
     ),
     Fault(
         "lspci-as-plain-user",
-        "lspci ran without root and shows no links; nvidia-smi tells them all the same: no fault.",
+        "lspci ran without root and shows no links: nvidia-smi and sysfs do, but for the access control of ports.",
         _read_as_plain_user,
-        nothing,
+        on_node(UNVERIFIED, "pcie.access-control"),
         case="A6",
     ),
     Fault(
         "lspci-missing",
-        "pciutils are not installed: whether a GPU is on the bus that the driver does not list cannot be told.",
+        "pciutils are not installed: the kernel's own word is enough, but for the access control of ports.",
         _without_pciutils,
-        on_node(UNVERIFIED, "pcie.gpu-present"),
+        on_node(UNVERIFIED, "pcie.access-control"),
     ),
 )

@@ -79,14 +79,14 @@ FAULTS = (
         "hot",
         "One GPU sits at its slowdown temperature: the cold plate or the airflow is at fault.",
         _overheat,
-        on_victim(FAIL, "thermal.margin"),
+        together(on_victim(FAIL, "thermal.margin"), on_victim(ADVISORY, "thermal.memory")),
         case="F16",
     ),
     Fault(
         "warm",
         "One GPU has no margin left to its highest operating temperature, and is not slowed down yet.",
         _warm,
-        on_victim(ADVISORY, "thermal.margin"),
+        on_victim(ADVISORY, "thermal.margin", "thermal.memory"),
         case="F17",
     ),
 )

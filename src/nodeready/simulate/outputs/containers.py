@@ -42,22 +42,22 @@ def docker_info(node: Node) -> Output:
     return text(*client, *_server(node))
 
 
-def _docker_answers(node: Node) -> bool:
+def docker_answers(node: Node) -> bool:
     """Whether no other engine needs to be asked."""
     return node.engine.kind == "docker" and not node.engine.refusal
 
 
 def podman_info(node: Node) -> Output | None:
     """`podman info --format json`; None where docker answers already."""
-    if _docker_answers(node):
+    if docker_answers(node):
         return None
     if node.engine.kind != "podman":
         return not_installed("podman")
     machine = node.shape.machine
     host = {
         "arch": "amd64",
-        "cgroupManager": "systemd",
-        "cgroupVersion": "v2",
+        "cgroupManager": node.below.cgroup_driver,
+        "cgroupVersion": f"v{node.below.cgroup}",
         "cpus": machine.cpus,
         "distribution": {"codename": node.os.codename.split()[0].lower(), "distribution": "ubuntu"},
         "hostname": host_name(node),
@@ -75,7 +75,7 @@ def podman_info(node: Node) -> Output | None:
 
 def containerd_version(node: Node) -> Output | None:
     """`ctr version`; None where docker answers already."""
-    if _docker_answers(node):
+    if docker_answers(node):
         return None
     if node.engine.kind != "containerd":
         return not_installed("ctr")
@@ -86,7 +86,7 @@ def containerd_version(node: Node) -> Output | None:
 
 def cdi_list(node: Node) -> Output | None:
     """`nvidia-ctk cdi list`; None where docker answers already. It counts on its standard error."""
-    if _docker_answers(node):
+    if docker_answers(node):
         return None
     if node.container_toolkit is None:
         return not_installed("nvidia-ctk")
@@ -113,8 +113,8 @@ def _server(node: Node) -> tuple[str, ...]:
         "  Native Overlay Diff: true",
         "  userxattr: false",
         " Logging Driver: json-file",
-        " Cgroup Driver: systemd",
-        " Cgroup Version: 2",
+        f" Cgroup Driver: {node.below.cgroup_driver}",
+        f" Cgroup Version: {node.below.cgroup}",
         " Plugins:",
         "  Volume: local",
         "  Network: bridge host ipvlan macvlan null overlay",
@@ -127,7 +127,7 @@ def _server(node: Node) -> tuple[str, ...]:
         " Default Runtime: runc",
         " Init Binary: docker-init",
         " containerd version: 1c4457e00facac03ce1d75f7b6777a7a851e5c41",
-        " runc version: v1.3.3-0-gd842d771",
+        f" runc version: v{node.below.runc}-0-gd842d771",
         " init version: de40ad0",
         " Security Options:",
         "  apparmor",
@@ -169,7 +169,7 @@ def toolkit_version(node: Node) -> Output:
 def gpus_inside(node: Node) -> Output | None:
     """`nvidia-smi -L` inside a container; None where no engine was there that could have run one."""
     engine = node.engine
-    if engine.kind == "containerd":
+    if engine.kind not in ("docker", "podman"):
         return None
     if engine.refusal:
         return text(rc=125, stderr=f"docker: {engine.refusal.removeprefix('ERROR: ')}\n")

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from nodeready.simulate.model import INACTIVE
+from nodeready.simulate.outputs.links import peermem
 from nodeready.simulate.outputs.nvidia_smi import refusal
 from nodeready.simulate.outputs.output import Output, text
 
@@ -41,8 +42,9 @@ def lscpu(node: Node) -> Output:
         _field("BogoMIPS", "4000.00"),
     ]
     virtualization = [_field("Virtualization", "VT-x")]
-    if machine.virtual:
-        virtualization += [_field("Hypervisor vendor", "KVM"), _field("Virtualization type", "full")]
+    hypervisor = "KVM" if machine.virtual else node.host.hypervisor
+    if hypervisor:
+        virtualization += [_field("Hypervisor vendor", hypervisor), _field("Virtualization type", "full")]
     near = [_field(f"NUMA node{number} CPU(s)", _cpus(node, number)) for number in range(machine.sockets)]
     fields = [
         _field("Architecture", "x86_64", [_field("CPU op-mode(s)", "32-bit, 64-bit")]),
@@ -76,6 +78,8 @@ def modules(node: Node) -> Output:
             ("nvidia_modeset", 1_703_936, "nvidia_drm"),
             ("nvidia", 11_534_336, "nvidia_uvm,nvidia_modeset"),
         ]
+    if peermem(node):
+        rows.append(("nvidia_peermem", 16_384, ""))
     if node.driver.bound == "nouveau":
         rows += [("nouveau", 2_306_048, ""), ("mxm_wmi", 16_384, "nouveau")]
     if node.ports:
@@ -121,7 +125,10 @@ def _between_gpus(node: Node, gpu: Gpu, other: Gpu) -> str:
         return " X "
     active = min(sum(link != INACTIVE for link in each.links) for each in (gpu, other))
     neighbours = shape.joined and gpu.place // shape.joined == other.place // shape.joined
-    if neighbours and active:
+    paired = node.links.paired.get(frozenset((gpu.place, other.place)))
+    if paired:
+        return f"NV{paired}"
+    if neighbours and active and paired is None:
         return f"NV{active if shape.nvswitch_buses else active // (shape.joined - 1)}"
     return "NODE" if gpu.numa == other.numa else "SYS"
 

@@ -55,7 +55,7 @@ def _paced(begin: float, step: float, lines: Iterator[str] | list[str]) -> Lines
 
 def _boot(node: Node) -> Lines:
     kernel, machine, total = node.os.kernel, node.shape.machine, node.mem_total_kib
-    image = f"BOOT_IMAGE=/vmlinuz-{kernel} root=/dev/mapper/vg0-root ro iommu=pt pci=realloc=off"
+    image = f"BOOT_IMAGE=/vmlinuz-{kernel} root=/dev/mapper/vg0-root ro {node.pci.options}"
     early = [
         f"Linux version {kernel} {_BUILT} #171-Ubuntu SMP Sat Oct 11 08:17:01 UTC 2025",
         f"Command line: {image}",

@@ -28,6 +28,7 @@ _UNCORRECTABLE = (
 )
 _MASKED = frozenset({"UnxCmplt"})
 _SEVERE = frozenset(_UNCORRECTABLE) - {"UnxCmplt", "UnsupReq", "ACSViol"}
+_REDIRECTING = frozenset({"SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd"})
 _ACS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 
 
@@ -101,8 +102,8 @@ def _header(device: PciDevice) -> list[str]:
         "\tStatus: Cap+ 66MHz- UDF- FastB2B- ParErr- DEVSEL=fast >TAbort- <TAbort- <MAbort- >SERR- <PERR- INTx-",
         "\tLatency: 0",
         f"\tInterrupt: pin A routed to IRQ {device.irq}",
-        f"\tNUMA node: {device.numa}",
     ]
+    lines += [f"\tNUMA node: {device.numa}"] if device.numa >= 0 else []
     for number, (address, size) in enumerate(device.memory):
         lines.append(f"\tRegion {2 * number}: Memory at {address:x} (64-bit, prefetchable) [size={size}]")
     if device.secondary:
@@ -198,5 +199,5 @@ def _access_control(device: PciDevice) -> list[str]:
     return [
         "\tCapabilities: [220 v1] Access Control Services",
         f"\t\tACSCap:\t{_bits(_ACS, able)}",
-        f"\t\tACSCtl:\t{_bits(_ACS, frozenset())}",
+        f"\t\tACSCtl:\t{_bits(_ACS, _REDIRECTING if device.redirects else frozenset())}",
     ]

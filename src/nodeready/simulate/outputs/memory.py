@@ -50,6 +50,7 @@ def meminfo(node: Node) -> Output:
     """/proc/meminfo."""
     total = node.mem_total_kib
     rows = {"MemTotal": total, **{name: int(share * total) for name, share in _SHARES.items()}}
+    rows |= {"SwapTotal": node.host.swap_kib, "SwapFree": node.host.swap_kib}
     return text(
         *(f"{name + ':':<16}{amount:>8} kB" for name, amount in rows.items()),
         "HugePages_Total:       0",
@@ -140,7 +141,7 @@ def _filled(dimm: Dimm) -> list[str]:
         f"\tPart Number: {_PART}  ",
         "\tRank: 2",
         # two DIMMs on a channel run at 4400
-        "\tConfigured Memory Speed: 4400 MT/s",
+        f"\tConfigured Memory Speed: {dimm.speed} MT/s",
         "\tMinimum Voltage: 1.1 V",
         "\tMaximum Voltage: 1.1 V",
         "\tConfigured Voltage: 1.1 V",

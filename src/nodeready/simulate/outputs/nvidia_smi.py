@@ -58,6 +58,11 @@ def compute_capabilities(node: Node) -> Output:
     return text("pci.bus_id, compute_cap", *rows)
 
 
+def confidential_computing(node: Node) -> Output:
+    """`nvidia-smi conf-compute -f`."""
+    return refusal(node) or text(f"CC status: {node.confidential}")
+
+
 def _capability(gpu: Gpu) -> str:
     return gpu.product.capability if gpu.answers_queries else f"[{gpu.every_value}]"
 

@@ -95,9 +95,10 @@ def _memory(gpu: Gpu) -> tuple[Field, ...]:
         )
 
     product = gpu.product
-    free = gpu.memory_mib - product.reserved_mib + 1
+    used = gpu.memory_used
+    free = gpu.memory_mib - product.reserved_mib + 1 - used
     return (
-        amounts("fb_memory_usage", "FB Memory Usage", gpu.memory_mib, 0, free, reserved=product.reserved_mib),
+        amounts("fb_memory_usage", "FB Memory Usage", gpu.memory_mib, used, free, reserved=product.reserved_mib),
         amounts("bar1_memory_usage", "BAR1 Memory Usage", product.bar1_mib, 1, product.bar1_mib - 1),
         amounts("cc_protected_memory_usage", "Conf Compute Protected Memory Usage", 0, 0, 0),
     )

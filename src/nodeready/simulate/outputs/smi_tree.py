@@ -35,7 +35,7 @@ def gpu_fields(node: Node, gpu: Gpu, minor: int) -> tuple[Field, ...]:
         *load_fields(gpu),
         group("fabric", "Fabric", *_fabric(gpu)),
         group("supported_clocks", "", *_supported_clocks(gpu)),
-        Field("processes", "Processes", text="None"),
+        _processes(gpu),
         Field("accounted_processes", ""),
         group("capabilities", "Capabilities", leaf("egm", "EGM", "disabled"), since=570),
     )
@@ -48,6 +48,29 @@ def gpu_fields(node: Node, gpu: Gpu, minor: int) -> tuple[Field, ...]:
     if absent:
         raise ValueError(f"nvidia-smi of driver {node.driver.library} prints no {', '.join(sorted(absent))}")
     return with_values(printed, gpu.printed)
+
+
+def _processes(gpu: Gpu) -> Field:
+    """The list of processes, which the text calls None where it is empty."""
+    if not gpu.processes:
+        return Field("processes", "Processes", text="None")
+    return group(
+        "processes",
+        "Processes",
+        *(
+            group(
+                "process_info",
+                "",
+                leaf("gpu_instance_id", "GPU instance ID", NOT_AVAILABLE),
+                leaf("compute_instance_id", "Compute instance ID", NOT_AVAILABLE),
+                leaf("pid", "Process ID", process.pid),
+                leaf("type", "Type", "C", deeper=1),
+                leaf("process_name", "Name", process.name, deeper=1),
+                leaf("used_memory", "Used GPU Memory", f"{process.memory_mib} MiB", deeper=1),
+            )
+            for process in gpu.processes
+        ),
+    )
 
 
 def _identity(node: Node, gpu: Gpu, minor: int) -> tuple[Field, ...]:

@@ -40,6 +40,18 @@ def os_release(node: Node) -> Output:
     )
 
 
+def environment(node: Node) -> Output:
+    """The variables that CUDA and its like read, of the login and of /etc/environment."""
+    inherited = [f"{name}={value}" for name, value in sorted(node.environment.items())]
+    where = ("process", "file")
+    return text(*(f"{place}:{variable}" for place in where for variable in inherited), "end")
+
+
+def jobs(node: Node) -> Output | None:
+    """`squeue` for this node, where there is Slurm."""
+    return None if node.jobs is None else text(*map(str, node.jobs))
+
+
 def module_version(node: Node) -> Output:
     """/proc/driver/nvidia/version, which is there while the module is loaded."""
     if not node.driver.loaded:

@@ -33,6 +33,7 @@ def torch(node: Node) -> Output:
         "cuda": build.cuda,
         "cudnn": build.cudnn,
         "nccl": build.nccl,
+        "tensorflow": build.tensorflow,
         # torch tells none where CUDA does not start
         "arch_list": [] if refused or _too_old(node) else list(build.arch_list),
         "devices": devices,
