@@ -26,7 +26,7 @@ gate: $(VENV)/.gate$(if $(EXTRA),-torch)
 
 # two halves of about the same length, side by side; the gate's own processes leave a second core idle
 test: $(VENV)/.dev lint types
-	@$(MAKE) --no-print-directory -j2 --output-sync=line test-nodes test-parts
+	@$(MAKE) --no-print-directory -j2 test-nodes test-parts
 	$(if $(wildcard $(CHECK)),$(BIN)/python $(CHECK),@echo "contract check: not here ($(CHECK))")
 
 test-nodes: $(VENV)/.dev

@@ -79,6 +79,9 @@ def test_the_draft_says_where_it_is_from(drafted):
     ("fault", "key"),
     [
         ("dimm-missing", "memory.installed"),
+        ("dimm-missing", "memory.dimms/count"),
+        ("drive-dead", "storage.drives/count"),
+        ("supply-missing", "power.supplies/count"),
         ("one-port-down", "network.ports-active"),
         ("gpu-missing-since-boot", "gpu.count"),
     ],
