@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 import re
 import sys
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,7 @@ else:
 if TYPE_CHECKING:
     from nodeready.expectation import Demand
 
-__all__ = ["TIERS", "Baseline", "BaselineError", "load", "node_types"]
+__all__ = ["TIERS", "Baseline", "BaselineError", "known", "load", "node_types"]
 
 ROOT = "hopper"
 _VERSION = re.compile(r"\d{4}\.\d{2}(\.\d+)?")
@@ -76,13 +78,18 @@ def products() -> dict[str, tuple[frozenset[str], int]]:
     return found
 
 
+def known(node_type: str) -> None:
+    """Nothing, where there is such a node type; else raises `BaselineError`."""
+    if node_type not in node_types():
+        raise BaselineError(f"there is no node type {node_type!r}; known: {', '.join(node_types())}")
+
+
 def load(node_type: str, which: str = "", settings: list[str] | None = None, *, in_service: bool = False) -> Baseline:
     """The baseline of a node type: the newest, or `NAME@VERSION`, or a file that extends it.
 
     With `in_service` the demands have the bounds for nodes in service, where they have any.
     """
-    if node_type not in node_types():
-        raise BaselineError(f"there is no node type {node_type!r}; known: {', '.join(node_types())}")
+    known(node_type)
     path = _path_of(which, node_type)
     chain = _chain(path)
     names = {link.parent.name for link, _ in chain if link.parent.parent == baselines_dir()}
@@ -188,10 +195,17 @@ def _lock() -> dict[str, str]:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        table: dict[str, Any] = pickle.loads(_parsed(text))  # noqa: S301 - made a line below, of our own data
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BaselineError(f"{path} cannot be read: {error}") from None
     return table
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> bytes:
+    """A document that any reader may change: parsing the root once more costs more than all else of a judgement."""
+    return pickle.dumps(tomllib.loads(text))
 
 
 def _sources() -> dict[str, dict[str, str]]:

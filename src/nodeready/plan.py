@@ -91,8 +91,6 @@ def with_causes(findings: Iterable[Finding]) -> list[Finding]:
     failed = {(f.check, f.subject) for f in found if f.verdict is Verdict.FAIL}
 
     def blockers(finding: Finding) -> tuple[str, ...]:
-        if finding.verdict is not Verdict.UNVERIFIED:
-            return ()
         places = ("node", finding.subject)
         return tuple(
             f"{cause}@{place}"
@@ -101,4 +99,4 @@ def with_causes(findings: Iterable[Finding]) -> list[Finding]:
             if (cause, place) in failed
         )
 
-    return [replace(f, blocked_by=blockers(f)) for f in found]
+    return [replace(f, blocked_by=blockers(f)) if f.verdict is Verdict.UNVERIFIED else f for f in found]

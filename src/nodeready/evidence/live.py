@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 QUICK_BUDGET = 30.0
-_ENDING = 2 * GRACE + 1  # seconds in which a probe that was told to end has ended or is abandoned
+_ENDING = 2 * GRACE + 3  # seconds in which a probe that was told to end has ended or is abandoned
 _LOOK = 0.2  # seconds: Python acts on a signal only when the main thread wakes up
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NEVER_ANSWERED = (Ended.TIMED_OUT, Ended.ABANDONED)

@@ -60,6 +60,8 @@ class Sources:
 
     def __init__(self, evidence: Evidence, terms: Terms) -> None:
         self.documents, self.terms = Documents(evidence), terms
+        self._fields: dict[tuple[str | None, str], list[Reading[Any]]] = {}
+        self._nvlinks: dict[str, Reading[tuple[Link, ...]]] = {}
 
     @cached_property
     def smi(self) -> tuple[tuple[str, Smi | Unknown], ...]:
@@ -151,8 +153,10 @@ class Sources:
 
     def smi_fields(self, bus_id: str | None, field: str) -> list[Reading[Any]]:
         """A field of one GPU in each form of nvidia-smi's document, then by NVML."""
-        by_smi = [cite(self._smi_field(document, bus_id, field), name) for name, document in self.smi]
-        return [*by_smi, cite(self._nvml_field(bus_id, field), NVML.name)]
+        if (at := (bus_id, field)) not in self._fields:
+            by_smi = [cite(self._smi_field(document, bus_id, field), name) for name, document in self.smi]
+            self._fields[at] = [*by_smi, cite(self._nvml_field(bus_id, field), NVML.name)]
+        return list(self._fields[at])
 
     def _nvml_field(self, bus_id: str | None, field: str) -> Reading[Any]:
         found = self.nvml
@@ -245,7 +249,10 @@ class Sources:
 
     def nvlinks(self, gpu: Gpu) -> Reading[tuple[Link, ...]]:
         """The links of a GPU by nvidia-smi, then by NVML."""
-        return first_of(self._smi_nvlinks(gpu), cite(self._nvml_field(gpu.bus_id, "nvlinks"), NVML.name), agree=False)
+        if gpu.subject not in self._nvlinks:  # each pair of GPUs asks for both
+            by_nvml = cite(self._nvml_field(gpu.bus_id, "nvlinks"), NVML.name)
+            self._nvlinks[gpu.subject] = first_of(self._smi_nvlinks(gpu), by_nvml, agree=False)
+        return self._nvlinks[gpu.subject]
 
     def _smi_nvlinks(self, gpu: Gpu) -> Reading[tuple[Link, ...]]:
         """Found by the GPU's UUID, or where no document gives UUIDs by nvidia-smi's index, which is bus order."""
@@ -318,7 +325,5 @@ class Sources:
         if found.unplaced_wrong:
             reason = f"{found.unplaced_wrong} wrong products are of a GPU whose bus id is unknown"
             return Unknown(reason, recordings=(MATMUL.name,))
-        if results:
-            return results
         reason = f"the matmul probe has no {dtype} result of {bus_id}" if bus_id else SLOT_UNKNOWN
-        return Unknown(reason, recordings=(MATMUL.name,), causes=_LOST)
+        return results or Unknown(reason, recordings=(MATMUL.name,), causes=_LOST)
