@@ -297,7 +297,6 @@ CASES = (
         scene(
             unverified("nvlink.links-active", "gpu4", by="gpu.mig@gpu4"),
             faults="mig-on",
-            owed="links that can't be read in MIG mode are not blocked by gpu.mig, although the reason names it",
         ),
     ),
     case(

@@ -45,7 +45,6 @@ CASES = (
             unverified("frameworks.torch/devices", "node", "802", by="nvlink.fabric-manager@node"),
             unverified("compute.matmul-fp16", "gpu4", "802", by="nvlink.fabric-state@gpu4"),
             faults="fabric-in-progress",
-            owed="what CUDA refuses with error 802 is blocked by nothing, although the fabric is the cause",
         ),
         scene(absent("nvlink.fabric-manager", "node"), node_type="pcie", acceptance="accepted"),
     ),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nodeready.evidence.recording import Recording
     from nodeready.evidence.transport import Transport
 
-ON_TOP = 15.0  # seconds for connection, login shell and the ending of probes, on top of a batch's own budget
+ON_TOP = 10.0  # seconds for connection, login shell and the ending of probes, on top of a batch's own budget
 _NO_PYTHON = "the target has no python3 of 3.9 or newer, which this probe needs"
 _NO_TIME = "not asked: no time was left, or one like it hung"
 

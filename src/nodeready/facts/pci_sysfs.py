@@ -207,3 +207,13 @@ def _above(bus_id: str, parents: set[str]) -> Reading[str]:
     if any(_ROOT_BUS.fullmatch(parent) for parent in parents):
         return Unknown(f"{bus_id} is on a root bus: no port is above it")
     return Unknown(f"the path of {bus_id} does not tell what is above it")
+
+
+_GPU_CLASSES = ("0300", "0302")
+
+
+def is_gpu(link: PciLink) -> bool:
+    """Whether the kernel shows an NVIDIA GPU there."""
+    vendor, kind = link.vendor_device, link.class_code
+    nvidia = isinstance(vendor, Known) and vendor.value.startswith("10de:")
+    return nvidia and isinstance(kind, Known) and kind.value in _GPU_CLASSES

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nodeready.evidence.recording import Ended, Recording
 from nodeready.facts import driver_module, fabric_manager, nvidia_smi_text, nvidia_smi_xml, support, torch_info
 from nodeready.node.catalogue import NVML, TORCH
+from nodeready.node.causes import FABRIC, waits_for_fabric
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of, first_unknown
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ class Torch:
         masked = info.visible is not None and len(info.visible.split(",")) < len(listed)
         if info.error or masked:
             reason = info.error or f"CUDA_VISIBLE_DEVICES={info.visible} hides GPUs from it"
-            return Unknown(reason, recordings=(TORCH.name,), causes=("driver.responds",))
+            fabric = FABRIC if waits_for_fabric(info.error or "") else ()
+            return Unknown(reason, recordings=(TORCH.name,), causes=("driver.responds", *fabric))
         silent = [bus_id for bus_id in listed if isinstance(sources.torch_capability(bus_id), Unknown)]
         note = f"none on {', '.join(silent)}" if silent else f"on {len(listed)} GPUs"
         return Known(not silent, note=note, recordings=(TORCH.name,))
@@ -219,5 +221,6 @@ class Torch:
             return info
         found = cite(info.arch_list, TORCH.name)
         if isinstance(found, Unknown):
-            return explained_by(found, "driver.responds")
+            fabric = FABRIC if waits_for_fabric(info.error or "") else ()
+            return explained_by(found, "driver.responds", *fabric)
         return found.map(lambda archs: bool({"sm_90", "sm_90a", "compute_90"} & set(archs)))

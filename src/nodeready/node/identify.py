@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodeready.node.sources import Sources, is_gpu
+from nodeready.facts.pci_sysfs import is_gpu
+from nodeready.node.sources import Sources
 from nodeready.node.terms import Terms
 from nodeready.reading import Known, Unknown
 

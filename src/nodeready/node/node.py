@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nodeready.facts import dmidecode, meminfo, nvcc, os_release, pci_sysfs
+from nodeready.facts.pci_sysfs import is_gpu
 from nodeready.node.adapters import Adapters
 from nodeready.node.bmc import Bmc
 from nodeready.node.catalogue import NVML
@@ -29,7 +30,7 @@ from nodeready.node.pci_bus import PciBus
 from nodeready.node.pci_tree import PciTree
 from nodeready.node.pcie_paths import PciePath
 from nodeready.node.places import Places
-from nodeready.node.sources import Sources, is_gpu
+from nodeready.node.sources import Sources
 from nodeready.node.storage import Storage
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
 

@@ -18,6 +18,7 @@ from nodeready.facts import (
     torch_info,
 )
 from nodeready.node.catalogue import MATMUL, NVML, TORCH
+from nodeready.node.causes import FABRIC, waits_for_fabric
 from nodeready.node.documents import Documents
 from nodeready.node.smi_forms import capability, forms
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
@@ -45,14 +46,6 @@ _LSPCI = {
     "width": "link_width",
     "width_max": "link_width_max",
 }
-_GPU_CLASSES = ("0300", "0302")
-
-
-def is_gpu(link: PciLink) -> bool:
-    """Whether the kernel shows an NVIDIA GPU there."""
-    vendor, kind = link.vendor_device, link.class_code
-    nvidia = isinstance(vendor, Known) and vendor.value.startswith("10de:")
-    return nvidia and isinstance(kind, Known) and kind.value in _GPU_CLASSES
 
 
 class Sources:
@@ -111,7 +104,7 @@ class Sources:
             if not isinstance(listing, Unknown):
                 known |= {bus_id for bus_id, device in listing.devices.items() if device.is_gpu}
         if not isinstance(self.sysfs, Unknown):
-            known |= {bus_id for bus_id, link in self.sysfs.items() if is_gpu(link)}
+            known |= {bus_id for bus_id, link in self.sysfs.items() if pci_sysfs.is_gpu(link)}
         for _, document in self.smi:
             if not isinstance(document, Unknown):
                 known |= set(document.gpus)
@@ -266,7 +259,8 @@ class Sources:
                 return Unknown(f"the driver gives {uuid.value} to several GPUs", recordings=(name,))
             for status in document.gpus.values():
                 if isinstance(status.uuid, Known) and status.uuid.value == uuid.value:
-                    return cite(status.links, name)
+                    links = cite(status.links, name)
+                    return explained_by(links, "gpu.mig") if isinstance(links, Unknown) else links
             return Unknown(f"{name} lists no GPU {uuid.value}", recordings=(name,), causes=_LOST)
         index = int(gpu.subject.removeprefix("gpu"))
         if index in document.gpus and not any(self._listed()):
@@ -292,7 +286,8 @@ class Sources:
     def _matmul(self) -> matmul.Matmul | Unknown:
         found = self.documents.read(MATMUL, matmul.parse)
         if isinstance(found, Unknown):
-            return explained_by(found, "driver.responds", "frameworks.torch")
+            fabric = FABRIC if waits_for_fabric(found.reason) else ()
+            return explained_by(found, "driver.responds", "frameworks.torch", *fabric)
         return found
 
     @property
