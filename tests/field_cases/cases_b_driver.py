@@ -43,7 +43,6 @@ CASES = (
         scene(
             fails("driver.matches-library", "node", "580.159.03", "580.178"),
             faults="driver-library-mismatch",
-            owed="the finding tells the library's version and not the module's, which stands in driver.version alone",
         ),
     ),
     case(

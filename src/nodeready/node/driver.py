@@ -119,7 +119,11 @@ class Driver:
                 (recording.stdout + recording.stderr).decode("utf-8", "replace") if recording and recording.rc else ""
             )
             if "library version mismatch" in said.lower():
-                return Known(False, note="; ".join(said.split("\n")[:2]).strip("; "), recordings=(probe.name,))
+                note = "; ".join(said.split("\n")[:2]).strip("; ")
+                module = self._module_version
+                if isinstance(module, Known):
+                    note += f"; the loaded module is {module.value}"
+                return Known(False, note=note, recordings=(probe.name, *module.recordings))
         module, library = self._module_version, first_of(*self._smi_versions())
         unknown = first_unknown(module, library)
         if unknown is not None:
