@@ -10,6 +10,7 @@ character, is valid in XML 1.0 and UTF-8, and still has to be quoted for HTML, X
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def head_and_tail(text: str, cap: int) -> str:
 _PROSE = frozenset({"title", "why", "remedy", "source_title"})
 # a longer name names nothing, and would push aside what stands beside it
 _NAME_CAP = 80
+_SHORT = 400
 _NAMES = frozenset({"host", "subject", "check", "key", "bus_id", "serial", "uuid", "slot", "product", "unit"})
 
 
@@ -135,10 +137,7 @@ def harmless(value: Any, name: str = "") -> Any:
     hosts and parts are cut at 80 characters. `name` is the key that the value stands under.
     """
     if isinstance(value, str):
-        cap = _NAME_CAP if name in _NAMES else CAP
-        if name in _PROSE:
-            return prose(value, cap)
-        return value if len(value) <= cap and is_plain(value) else visible(value, cap)
+        return _short(value, name) if len(value) <= _SHORT else _text(value, name)
     if isinstance(value, dict):
         return {_key(key): item if item is None else harmless(item, key) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -146,6 +145,17 @@ def harmless(value: Any, name: str = "") -> Any:
     return value
 
 
+def _text(value: str, name: str) -> str:
+    cap = _NAME_CAP if name in _NAMES else CAP
+    if name in _PROSE:
+        return prose(value, cap)
+    return value if len(value) <= cap and is_plain(value) else visible(value, cap)
+
+
+_short = lru_cache(maxsize=4096)(_text)  # titles, units and remedies come back with every finding
+
+
+@lru_cache(maxsize=1024)
 def _key(key: str) -> str:
     return key if len(key) <= CAP and is_plain(key) else visible(key)
 
