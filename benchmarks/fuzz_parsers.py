@@ -21,6 +21,7 @@ FLOOD_SIZES = (2**14, 2**17, 2**19)
 # Every parser with the outputs that it is fed: evidence names of a simulated node, folders of captures. What stands as
 # bytes in the examples of its module comes on top.
 PARSERS = {
+    "allreduce.parse": ("allreduce",),
     "bmc_events.parse": ("ipmi",),
     "bmc_sensors.parse": ("ipmi",),
     "bmc_sensors.parse_freeipmi": ("ipmi",),
@@ -29,11 +30,14 @@ PARSERS = {
     "conf_compute.parse": ("nvidia-smi_conf-compute_-f",),
     "container_files.parse": ("container-files",),
     "containerd.parse": ("container-runtime",),
+    "copies.parse": ("copies",),
     "dcgm_diag.parse": ("dcgmi",),
+    "device_files.parse": ("device-files",),
     "df.parse": ("df", "storage"),
     "dmi_power.parse": ("dmidecode", "sys-info"),
     "dmidecode.parse": ("dmidecode_-t_memory", "dmidecode"),
     "docker.parse": ("docker_info", "container-runtime"),
+    "drive_read.parse": ("drive-read",),
     "driver_module.parse": ("proc/driver/nvidia/version",),
     "driver_module.parse_flavour": ("proc/driver/nvidia/version",),
     "edac.parse": (),
@@ -71,6 +75,7 @@ PARSERS = {
     "other_engines.parse_cri_version": (),
     "other_engines.parse_enroot": (),
     "other_engines.parse_runc": (),
+    "patterns.parse": ("patterns",),
     "pci_files.parse": ("pci-files", "pci-files-later"),
     "pci_sysfs.parse": (),
     "peer_status.parse": ("nvidia-smi_topo_-p2p_r",),
@@ -79,6 +84,7 @@ PARSERS = {
     "query_gpu.parse": ("nvidia-smi_--query-gpu=pci.bus_id,compute_cap_--format=csv", "query-gpu-csv"),
     "rdma_files.parse": ("rdma-files",),
     "rdma_files.parse_later": ("rdma-files-later",),
+    "rdma_write.parse": ("rdma-write",),
     "small_files.parse": ("host-files",),
     "timedatectl.parse": (),
     "topology.parse": ("nvidia-smi_topo_-m", "topo-m"),

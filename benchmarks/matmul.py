@@ -12,7 +12,7 @@ import sys
 import torch
 from torch.utils.benchmark import Timer
 
-from nodeready.probes import matmul
+from nodeready.probes import gpu_clock, matmul
 
 SECONDS = 1.0  # of each turn: short turns meet the same load of other processes
 WANTED = 0.04  # seconds of one product at the size chosen, at least
@@ -26,7 +26,7 @@ def size_for_this_cpu():
     for size in (256, 512, 1024, 2048, 4096, 8192):
         a, b = matmul.seeded_inputs(torch, "cpu", "float32", size)
         c = torch.empty_like(a)
-        times = matmul.batches(lambda a=a, b=b, c=c: torch.matmul(a, b, out=c), matmul.Clock(), 1)
+        times = gpu_clock.batches(lambda a=a, b=b, c=c: torch.matmul(a, b, out=c), gpu_clock.Clock(), 1)
         next(times)
         if next(times) >= WANTED:
             break
@@ -35,13 +35,13 @@ def size_for_this_cpu():
 
 def by_the_probe(a, b, c):
     """TFLOPS as the probe measures them: batches without a pause, their median."""
-    clock = matmul.Clock()
+    clock = gpu_clock.Clock()
 
     def run():
         torch.matmul(a, b, out=c)
 
-    batch = matmul.fitting_batch(run, clock)
-    taken = matmul.collect(matmul.batches(run, clock, batch), SECONDS)
+    batch = gpu_clock.fitting_batch(run, clock)
+    taken = gpu_clock.collect(gpu_clock.batches(run, clock, batch), SECONDS)
     return matmul.rate_figures(taken, batch, len(a))["tflops"]
 
 

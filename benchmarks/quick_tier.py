@@ -92,7 +92,7 @@ def main():
             f"{what}: {findings[8]} findings, {above[8]:.3f} s {base}: fixed {fixed:.3f} s, {1000 * slope:.2f} ms per finding"
         )
     print(
-        "aims: quick tier fixed below 0.3 s and 1.5 ms per finding above the empty run; nodeready judge below 0.5 s in all"
+        "aims: quick tier fixed below 0.3 s and 1.5 ms per finding above the empty run; nodeready judge below 1 s in all"
     )
 
 

@@ -55,3 +55,21 @@ def test_no_gpu_draws_far_more_than_the_others_when_idle(node, expect):
 def test_no_gpu_is_far_warmer_than_the_others_when_idle(node, expect):
     """A GPU far warmer than its siblings while all are idle has a bad cold plate, fan or air path."""
     expect("consistency.idle-temperature", node.consistency.idle_temperature)
+
+
+@check(
+    "consistency.products",
+    remedy="Take the GPU named here out of service: it computes other results than its siblings. Ask for an exchange.",
+)
+def test_gpus_compute_the_same(node, expect):
+    """GPUs of one kind make the same product from the same numbers, to the last bit."""
+    expect("consistency.products", node.consistency.products)
+
+
+@check(
+    "consistency.matmul-rate",
+    remedy="Compare power limit, clock events and temperature of the GPU named here with the others'; then exchange it.",
+)
+def test_no_gpu_is_far_slower_than_the_others(node, expect):
+    """The slowest GPU sets the pace of every job that all are in."""
+    expect("consistency.matmul-rate", node.consistency.slowest_product)

@@ -55,6 +55,15 @@ def test_kernel_modules_of_the_driver_are_loaded(node, expect):
 
 
 @check(
+    "driver.device-files",
+    remedy="`nvidia-modprobe -u -c0` makes them (as root); have the driver's udev rules or nvidia-persistenced do so at boot. In a container hand them in, as `--gpus all` or CDI does.",
+)
+def test_device_files_of_the_driver_are_there(node, expect):
+    """CUDA starts on no GPU without /dev/nvidia-uvm, while nvidia-smi shows them all."""
+    expect("driver.device-files", node.driver_parts.missing_device_files)
+
+
+@check(
     "driver.nouveau",
     remedy="Blacklist nouveau (`blacklist nouveau`, `options nouveau modeset=0`), rebuild the initramfs and reboot.",
 )

@@ -69,3 +69,26 @@ def test_confidential_computing_is_as_demanded(node, expect):
 def test_sensors_answer_with_what_a_gpu_can_have(gpu, expect):
     """Utilisation, memory, power and temperature are there and are numbers that a GPU can have."""
     expect("gpu.telemetry", gpu.health.telemetry)
+
+
+@check(
+    "gpu.memory-bandwidth",
+    remedy="Compare memory clock and power limit with the sibling GPUs, reset it and measure again; then exchange the GPU.",
+)
+def test_memory_is_fast_and_keeps_what_it_holds(gpu, expect):
+    """Memory below its rate slows nearly every layer of a model, and is not seen in matrix products."""
+    expect("gpu.memory-bandwidth", gpu.copies.memory_rate)
+    expect("gpu.memory-bandwidth/correct", gpu.copies.memory_correct)
+
+
+@check(
+    "gpu.memory-patterns",
+    remedy="Wrong words or uncorrected errors: reset the GPU, run again, and have it exchanged if they come back. "
+    "A small share: end what holds the GPU's memory, then run again.",
+)
+def test_memory_gives_back_what_was_written(gpu, expect):
+    """Memory that loses bits spoils results in silence; a few gigabytes in use never show it."""
+    expect("gpu.memory-patterns", gpu.memory_patterns.wrong_words)
+    expect("gpu.memory-patterns/share", gpu.memory_patterns.share)
+    expect("gpu.memory-patterns/ecc", gpu.memory_patterns.uncorrected)
+    expect("gpu.memory-patterns/ecc-corrected", gpu.memory_patterns.corrected)

@@ -80,7 +80,7 @@ def test_driver_asks_for_no_recovery(gpu, expect):
 def test_nothing_holds_the_clocks_down(gpu, expect):
     """Hardware slowdown, thermal slowdown and power brake cut the clocks to a fraction."""
     expect("health.clock-events", gpu.health.slowdowns)
-    expect("health.clock-events/load", gpu.slowdowns_under_load)
+    expect("health.clock-events/load", gpu.compute.slowdowns)
 
 
 @check("health.xid", remedy="Follow the next step of each Xid named here; drain the node until it is done.")

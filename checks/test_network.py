@@ -62,6 +62,17 @@ def test_adapters_reach_gpu_memory(node, expect):
 
 
 @check(
+    "network.write-bandwidth",
+    remedy="Look at the PCIe link of the adapter that is named, then at its firmware, ACS and IOMMU; then exchange it.",
+)
+def test_ports_write_at_their_rate(node, expect):
+    """A port that is up at its rate moves less where its PCIe link, or the way to the GPU's memory, is slow."""
+    expect("network.write-bandwidth", node.port_bandwidth.share)
+    expect("network.write-bandwidth/every-port", node.port_bandwidth.every_port)
+    expect("network.write-bandwidth/gpu-memory", node.port_bandwidth.through_gpu_memory)
+
+
+@check(
     "network.log", remedy="Reset or power-cycle the adapter that the line names; update its firmware, then exchange it."
 )
 def test_kernel_found_no_broken_adapter(node, expect):

@@ -63,8 +63,29 @@ def test_every_pair_of_gpus_is_joined(gpu, expect):
 
 
 @check(
+    "nvlink.bandwidth",
+    remedy="Reset all GPUs of the board together and measure again; then reseat the bridges, or exchange the GPU that is in every slow pair.",
+)
+def test_every_pair_copies_at_full_rate_and_right(gpu, expect):
+    """Links that are up at full speed can lead a pair by a slow way, and one that corrupts raises no error."""
+    expect("nvlink.bandwidth", gpu.copies.slowest_peer)
+    expect("nvlink.bandwidth/correct", gpu.copies.peers_correct)
+
+
+@check(
     "nvlink.log", remedy="Reboot the node; if the line comes back, reseat or exchange the GPU or bridge that it names."
 )
 def test_kernel_found_no_dead_link(node, expect):
     """The driver writes what it found while links were trained, and no Xid follows."""
     expect("nvlink.log", node.fabric.log.nvlink_faults)
+
+
+@check(
+    "nvlink.all-reduce",
+    remedy="Name the slow or failing GPU by its links and errors; then see that NVLS is on (NCCL_NVLS_ENABLE, nvidia-fabricmanager).",
+)
+def test_all_gpus_reduce_together_at_full_speed_and_right(node, expect):
+    """Links that are all up can still be slow together, and a job of eight GPUs spends its time in this one operation."""
+    expect("nvlink.all-reduce", node.all_reduce.rate)
+    expect("nvlink.all-reduce/correct", node.all_reduce.correct)
+    expect("nvlink.all-reduce/nvls", node.all_reduce.algorithm)

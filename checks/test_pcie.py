@@ -104,3 +104,14 @@ def test_the_whole_memory_can_be_reached_by_peers(gpu, expect):
 def test_the_firmware_names_the_numa_node(gpu, expect):
     """Without it jobs are not kept beside their GPU, and copies cross the processors' own link."""
     expect("pcie.numa-node", gpu.path.numa_node)
+
+
+@check(
+    "pcie.bandwidth",
+    remedy="Look at the link's width and generation first; then at IOMMU and NPS settings; then reseat the GPU's tray or card.",
+)
+def test_the_host_feeds_the_gpu_at_full_rate(gpu, expect):
+    """A link can show its full width and generation and still move half of what it should, or move it wrong."""
+    expect("pcie.bandwidth/to-device", gpu.copies.to_device)
+    expect("pcie.bandwidth/to-host", gpu.copies.to_host)
+    expect("pcie.bandwidth/correct", gpu.copies.host_correct)

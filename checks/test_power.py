@@ -22,3 +22,12 @@ def test_power_supplies_are_well(node, expect):
 def test_power_supplies_can_feed_all_gpus(node, expect):
     """Supplies that cannot feed all GPUs at once brake them under load."""
     expect("power.supply-rating", node.bmc.rated_for_each_gpu)
+
+
+@check(
+    "power.draw",
+    remedy="Look at clock events and temperature under load, the power cable and its sense strap; then at the sibling GPUs.",
+)
+def test_gpu_draws_its_power_under_load(gpu, expect):
+    """The heaviest product takes a GPU to its power limit; one that stays far below is held down by something."""
+    expect("power.draw", gpu.compute.draw)

@@ -45,6 +45,16 @@ def test_nvme_drives_call_themselves_healthy(node, expect):
     expect("storage.health/media-errors", node.storage.media_errors)
 
 
+@check(
+    "storage.read-rate",
+    remedy="Exchange a drive that failed to read. Where one is slow, look at its link and temperature, then exchange it.",
+)
+def test_nvme_drives_read_at_the_rate_of_their_link(node, expect):
+    """A slow drive holds up every job that loads data, and calls itself healthy."""
+    expect("storage.read-rate", node.drive_rates.share)
+    expect("storage.read-rate/errors", node.drive_rates.failed)
+
+
 @check("storage.raid", remedy="`mdadm --detail` the named array; exchange the failed member and let the array rebuild.")
 def test_software_arrays_are_whole(node, expect):
     """An array that runs short of a member loses everything with the next one."""

@@ -8,6 +8,7 @@ from nodeready.check import check
 def test_gpu_is_cool_enough(gpu, expect):
     """The margin to the slowdown temperature, as the GPU itself reckons it."""
     expect("thermal.margin", gpu.thermal_margin)
+    expect("thermal.margin/load", gpu.compute.least_margin)
 
 
 @check("thermal.fans", remedy="Exchange the named fan, and look at what blocks it.")

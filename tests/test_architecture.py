@@ -28,7 +28,7 @@ ALLOWED = {
     "evidence": {"evidence"},
     "facts": {"facts", "reading", "quantity", "evidence"},
     "render": {"render"},
-    "probes": set(),
+    "probes": {"probes"},
     "node": {"node", "facts", "reading", "quantity", "evidence", "probes"},
     "simulate": {"simulate", "quantity", "baseline", "overlay"},
     "earlier": set(),
@@ -78,8 +78,8 @@ def test_heavy_imports_have_their_place(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_rooms_are_small(path):
-    # a probe script stands alone: parent, worker and sampler travel as one text
-    most = 800 if room(path) == "probes" else 330
+    # the nvml probe stands alone: parent, worker and all its questions travel as one text
+    most = 800 if path.name == "nvml.py" and room(path) == "probes" else 360 if room(path) == "probes" else 330
     assert len(path.read_text().splitlines()) <= most
 
 

@@ -62,6 +62,8 @@ def test_a_setting_replaces_the_bound_in_service():
         ("in-service = { required = { max = 5 } }", "in service loosens recommended"),
         ('idle-only = "a job"', "loosened_because"),
         ('idle-only = ""\nloosened_because = "so"', "write why it does not apply"),
+        ('several-gpus = "one GPU"', "need no longer hold for one GPU"),
+        ('several-gpus = " "\nloosened_because = "so"', "write why it does not apply to one GPU"),
     ],
 )
 def test_bounds_in_service_that_are_refused(site, entry, says):

@@ -1,5 +1,6 @@
 """An unknown reading raises whenever it is used as a value."""
 
+import dataclasses
 import operator
 
 import pytest
@@ -79,3 +80,18 @@ def test_no_form_at_all_is_unknown_with_every_reason():
 
 def test_map_keeps_the_citation():
     assert cite(Known(2, note="n"), "r").map(lambda v: v * 2) == Known(4, note="n", recordings=("r",))
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        Known(4, note="n", doubt="d", ceiling=5, share=0.97, share_reason="s", defect="x"),
+        Unknown("why", missing=True, causes=("gpu.mig",)),
+    ],
+    ids=["known", "unknown"],
+)
+def test_a_cited_reading_keeps_all_else(reading):
+    """`cited` is written out field by field: a field that is added and forgotten there shows here."""
+    defaults = {field.name for field in dataclasses.fields(reading) if getattr(reading, field.name) == field.default}
+    assert defaults == {"recordings"}
+    assert vars(cite(reading, "lspci_-nn")) == vars(dataclasses.replace(reading, recordings=("lspci_-nn",)))

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from nodeready.evidence.agent import NODENAME
 from nodeready.evidence.live import QUICK_BUDGET, LiveNode
-from nodeready.evidence.probe import Probe
-from nodeready.evidence.recording import Ended, Recording
+from nodeready.load import loads, put_load
 from nodeready.node import Node
-from nodeready.node.catalogue import CONTAINER_GPUS, MATMUL, TORCH, matmul_by, quick_probes, torch_by
+from nodeready.node.catalogue import quick_probes
 from nodeready.occupancy import occupants, squeue
 from nodeready.reading import Unknown
 
@@ -21,12 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from nodeready.evidence.capture import Evidence
+    from nodeready.evidence.probe import Probe
+    from nodeready.evidence.recording import Recording
     from nodeready.evidence.remote import RemoteNode
     from nodeready.gate import Gate, Request
-    from nodeready.plan import Plan
 
-LOAD_BUDGET = 720.0
-CONTAINER_DEADLINE = 60.0
 SUDO = ("sudo", "-n")
 
 
@@ -50,7 +45,7 @@ def acquire(gate: Gate, keep: Callable[[Recording], None], announce: Callable[[s
     if gate.request.is_remote:
         return _acquire_remote(gate, keep, announce)
     sudo = sudo_of(gate.request)
-    for line in beyond_this_user(sudo=bool(sudo), uid=os.geteuid()):
+    for line in beyond_this_user(_asked(gate), sudo=bool(sudo), uid=os.geteuid()):
         announce(line)
     return _ask(LiveNode(gate.host, keep, sudo), gate, announce)
 
@@ -85,7 +80,7 @@ def _ask(node: LiveNode | RemoteNode, gate: Gate, announce: Callable[[str], None
     who = NODENAME if request.is_remote else gate.host
     node.record([*quick_probes(), *([squeue(who)] if plan.tier != "quick" else [])])
     if request.is_remote:
-        for line in _said_of_target(node, request):
+        for line in _said_of_target(node, gate):
             announce(line)
     if plan.tier == "quick" or not gate.load_wanted:
         return node.evidence(), ""
@@ -95,19 +90,25 @@ def _ask(node: LiveNode | RemoteNode, gate: Gate, announce: Callable[[str], None
         return node.evidence(), busy
     if refusal:
         announce(f"no load is run: {refusal}")
-        for probe in (TORCH, MATMUL, CONTAINER_GPUS):
+        for probe in loads(plan, request.job_python):
             node.keep_not_run(probe, refusal)
         return node.evidence(), ""
-    _load(node, request, plan, announce)
+    put_load(node, request, plan, announce)
     return node.evidence(), ""
 
 
-def _said_of_target(node: LiveNode | RemoteNode, request: Request) -> list[str]:
+def _asked(gate: Gate) -> tuple[Probe, ...]:
+    """Every probe that this run is to ask the node."""
+    load = loads(gate.plan, gate.request.job_python) if gate.load_wanted else ()
+    return (*quick_probes(), *load)
+
+
+def _said_of_target(node: LiveNode | RemoteNode, gate: Gate) -> list[str]:
     """What has to be said of a target's shell and user, once it has presented itself."""
-    hello = getattr(node, "hello", {})
+    request, hello = gate.request, getattr(node, "hello", {})
     if not hello:
         return []
-    lines = beyond_this_user(sudo=request.sudo, uid=hello.get("uid", 0))
+    lines = beyond_this_user(_asked(gate), sudo=request.sudo, uid=hello.get("uid", 0))
     if "pid" not in hello:
         wanted = request.python or "python3"
         asked = "its shell asks one probe after the other, without NVML or load"
@@ -115,11 +116,11 @@ def _said_of_target(node: LiveNode | RemoteNode, request: Request) -> list[str]:
     return lines
 
 
-def beyond_this_user(*, sudo: bool, uid: int) -> list[str]:
+def beyond_this_user(probes: Iterable[Probe], *, sudo: bool, uid: int) -> list[str]:
     """What a plain user without --sudo cannot measure."""
     if sudo or uid == 0:
         return []
-    rows = [f"  {p.name}: {p.root_for} ({', '.join(p.serves)})" for p in quick_probes() if p.root_for]
+    rows = [f"  {p.name}: {p.root_for} ({', '.join(p.serves)})" for p in probes if p.root_for]
     return ["as a plain user without --sudo these cannot be read, or only in part:", *rows] if rows else []
 
 
@@ -134,51 +135,3 @@ def _why_no_load(node: Node, request: Request) -> tuple[str, str]:
     if isinstance(holders, Unknown):
         return f"{holders.reason}; --force runs the load all the same", ""
     return "", ", ".join(holders.value)
-
-
-def _load(node: Reached, request: Request, plan: Plan, announce: Callable[[str], None]) -> None:
-    has = _engines(node) if request.is_remote else shutil.which
-    container = container_probe(plan.baseline.settings.get("container.image", ""), has)
-    if isinstance(container, Probe):
-        announce(f"container: {' '.join(container.argv)}")
-    else:
-        node.keep_not_run(CONTAINER_GPUS, container.reason)
-    python = request.job_python
-    node.record([torch_by(python), *([container] if isinstance(container, Probe) else [])], budget=120.0)
-    torch = node.recordings[TORCH.name]
-    if torch.ended is not Ended.EXITED or torch.rc != 0:
-        node.keep_not_run(MATMUL, f"{python} cannot run torch; name one that can with --python")
-        return
-    probe = matmul_by(python)
-    announce(f"load: matmul on all GPUs at once, at most {probe.deadline:.0f} s")
-    node.record([probe], budget=LOAD_BUDGET)
-
-
-def _engines(node: Reached) -> Callable[[str], object]:
-    """Which container engines a target has, by what it said when they were asked."""
-    asked = {recording.argv[0]: recording for recording in node.recordings.values() if recording.argv}
-
-    def has(engine: str) -> bool:
-        recording = asked.get(engine)
-        return recording is not None and recording.ended is Ended.EXITED
-
-    return has
-
-
-def container_probe(image: str, has: Callable[[str], object]) -> Probe | Unknown:
-    """How to run one container that lists its GPUs: an image that is there, or the host's own root."""
-    name = f"nodeready-{secrets.token_hex(4)}"
-    named = ("--rm", f"--name={name}", "--network=none")
-
-    def by(*argv: str) -> Probe:
-        undo = (argv[0], "rm", "--force", name)  # a client that was ended leaves its container behind
-        return replace(CONTAINER_GPUS, argv=argv, deadline=CONTAINER_DEADLINE, undo=undo)
-
-    if image and has("docker"):
-        return by("docker", "run", *named, "--pull=never", "--gpus=all", image, "nvidia-smi", "-L")
-    if has("podman"):
-        where = ("--pull=never", image) if image else ("--rootfs", "/:O")
-        return by("podman", "run", *named, "--device=nvidia.com/gpu=all", *where, "nvidia-smi", "-L")
-    if has("docker"):
-        return Unknown("no container was run: name an image that is on the node with --set container.image=NAME")
-    return Unknown("no container was run: neither docker nor podman is on PATH")

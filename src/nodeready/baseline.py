@@ -102,6 +102,8 @@ def load(node_type: str, which: str = "", settings: list[str] | None = None, *, 
         base = replace(base, demands={key: demand.serving() for key, demand in base.demands.items()})
     for text in settings or []:
         base = with_setting(base, text)
+    if base.gpu_count == 1:
+        base = replace(base, demands={key: demand.on_one_gpu() for key, demand in base.demands.items()})
     return replace(base, tables={**base.tables, SLOTS: slots_of(base)})
 
 

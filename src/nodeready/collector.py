@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from nodeready.evidence.agent import in_memory
 from nodeready.evidence.capture import write_beside
+from nodeready.evidence.script import runnable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 # what reads a node and packs what it said; nothing that judges, renders or needs more than the standard library
 _ROOMS = ("evidence", "facts", "node", "probes")
-_MODULES = ("__init__", "acquire", "collector", "interrupt", "occupancy", "quantity", "reading")
+_MODULES = ("__init__", "acquire", "collector", "interrupt", "load", "occupancy", "quantity", "reading")
 _COMMANDS = ("__init__", "collect", "say")
 _SAME_DAY = (2026, 1, 1, 0, 0, 0)  # so that the same version is the same file to the last byte
 _SHEBANG = b"#!/usr/bin/env python3\n"
@@ -84,5 +85,14 @@ class ProbesOfZip:
     def _argument(self, text: str) -> str:
         if not text.endswith(".py") or Path(text).is_file():
             return text
-        source = pkgutil.get_data("nodeready.probes", Path(text).name)
-        return text if source is None else in_memory(source.decode(), self._held)
+        name = Path(text).name
+        return text if _script(name) is None else in_memory(runnable(name, _script), self._held)
+
+
+def _script(name: str) -> str | None:
+    """The text of a probe script in the package, on disk or in a zip."""
+    try:
+        data = pkgutil.get_data("nodeready.probes", name)
+    except OSError:
+        return None
+    return None if data is None else data.decode()

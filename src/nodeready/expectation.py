@@ -172,7 +172,7 @@ class Demand:
     the key whose required bound it takes over. `in_service` holds the two bounds, required and
     recommended, that stand in their place on a node in service. `idle_only` is the reason why the key
     does not apply while a job holds the node, `when_recorded` the reason why it does not where its evidence was
-    not handed in.
+    not handed in, `several_gpus` the reason why it does not where one GPU is planned.
     """
 
     key: str
@@ -191,6 +191,13 @@ class Demand:
     in_service: tuple[Bound | None, Bound | None] | None = None
     idle_only: str = ""
     when_recorded: str = ""
+    several_gpus: str = ""
+
+    def on_one_gpu(self) -> Demand:
+        """The demand on a node with a single GPU: absent where it takes several."""
+        if self.absent or not self.several_gpus:
+            return self
+        return replace(self, absent=self.several_gpus, required=None, recommended=None, in_service=None)
 
     def serving(self) -> Demand:
         """The demand on a node in service: by its own bounds, where it has any."""

@@ -26,7 +26,7 @@ def _evidence() -> list[str]:
     rows = ["evidence name (one ending .txt, .xml or .json is ignored)          what it is"]
     for name, probe in evidence_names().items():
         how = "a file, at its own path" if probe.is_file else f"`{' '.join(probe.argv)}`"
-        if name in ("matmul", "torch", "nvml"):
+        if name in ("matmul", "copies", "allreduce", "torch", "nvml", "patterns", "rdma-write", "drive-read"):
             how = f"what the probe script {name} prints"
         if probe.argv[:2] == ("sh", "-c"):
             how = "small files of sysfs as lines PATH:VALUE, or the folder itself"

@@ -236,6 +236,7 @@ def terms_of(baseline: baselines.Baseline) -> Terms:
         xid_window=_hours(baseline, "health.xid-window"),
         links=_numbers_of(baseline.demands["nvlink.links-active"].required),
         links_per_pair=_counts(baseline, "nvlink.links-per-pair"),
+        reduce_shares=_shares(baseline, "nvlink.all-reduce-shares"),
         matrix=_matrix(baseline),
         tables=baseline.tables,
         today=today(),
@@ -288,6 +289,15 @@ def _counts(baseline: baselines.Baseline, name: str) -> tuple[int, ...]:
     if not all(re.fullmatch("[0-9]{1,3}", word) for word in words):
         raise baselines.BaselineError(f"--set {name}={baseline.settings[name]}: write numbers such as 18, or 0,12")
     return tuple(int(word) for word in words)
+
+
+def _shares(baseline: baselines.Baseline, name: str) -> dict[int, float]:
+    """Parts of a floor by the number of GPUs, 0 for GPUs that are not joined; none where the setting is empty."""
+    words = [word.strip() for word in baseline.settings[name].split(",") if word.strip()]
+    found = [re.fullmatch(r"(unjoined|[1-9][0-9]?)=(1|0\.[0-9]{1,4})", word) for word in words]
+    if not all(found):
+        raise baselines.BaselineError(f"--set {name}={baseline.settings[name]}: write parts such as 8=1,4=0.767")
+    return {0 if each[1] == "unjoined" else int(each[1]): float(each[2]) for each in found if each}
 
 
 def today() -> date:

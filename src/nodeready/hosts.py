@@ -10,13 +10,14 @@ import signal
 import time
 import traceback
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from nodeready.check import Check
     from nodeready.gate import Gate
+    from nodeready.render.escape import Seen
 
 ORDER = (3, 2, 4, 5, 1, 10, 11, 0)  # the first of these that occurred is the status of several hosts
 AT_ONCE = 64
@@ -145,16 +146,14 @@ def judge_one(
     planned = {(o.demand.check, o.subject) for o in gate.plan.obligations}
     gate.subset = not gate.busy and bool(planned - ran)
     found = results.build(gate, judging)
-    outputs.write(gate, found, with_report=True)
-    sentence = outputs.summary(gate, found, colour=False)[-1]
-    return Outcome(gate.host, int(found["exit_status"]), sentence, str(gate.folder), _failures(found), gate.subset)
+    seen = outputs.write(gate, found, with_report=True)
+    sentence = outputs.summary(gate, seen, colour=False)[-1]
+    return Outcome(gate.host, int(found["exit_status"]), sentence, str(gate.folder), _failures(seen), gate.subset)
 
 
-def _failures(found: dict[str, Any]) -> tuple[str, ...]:
+def _failures(seen: Seen) -> tuple[str, ...]:
     """The failures of a host, one line each; its reports hold the rest."""
-    from nodeready.render.escape import Seen
-
-    rows = [row for row in Seen.of(found)["findings"] if row["verdict"] == "fail"]
+    rows = [row for row in seen["findings"] if row["verdict"] == "fail"]
     more = (f"and {len(rows) - _SHOWN} failures more",) if len(rows) > _SHOWN else ()
     return (*(f"{row['key']}: {row['message']}"[:200] for row in rows[:_SHOWN]), *more)
 

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from nodeready.gate import Gate
 
 
-def write(gate: Gate, results: dict[str, Any], *, with_report: bool) -> None:
-    """Write all files of a run; `with_report` is false where pytest-html itself writes report.html."""
+def write(gate: Gate, results: dict[str, Any], *, with_report: bool) -> Seen:
+    """Write all files of a run; `with_report` is false where pytest-html itself writes report.html.
+
+    Returned is the harmless form of the results, which the summary can take: making it costs as much as a report.
+    """
     folder = gate.folder
     if folder is None:
         raise RuntimeError("the run has no folder")
@@ -27,6 +30,7 @@ def write(gate: Gate, results: dict[str, Any], *, with_report: bool) -> None:
         write_beside(folder / "report.html", html_report.render(seen).encode())
     write_beside(folder / "results.json", as_json(results).encode())  # last: a run without it is not finished
     gate.point_latest()
+    return seen
 
 
 def as_json(results: dict[str, Any]) -> str:

@@ -30,6 +30,7 @@ _OVERLAID = {
     "in-service",
     "idle-only",
     "when-recorded",
+    "several-gpus",
 }
 _IN_SERVICE = "in-service"
 _BOUNDS = ("required", "recommended")
@@ -152,7 +153,12 @@ def _refuse_loosening(parent: dict[str, Any], entry: dict[str, Any], where: str)
 
 
 def _refuse_exemption(parent: dict[str, Any], entry: dict[str, Any], where: str) -> None:
-    for field, less in (("idle-only", "hold while a job runs"), ("when-recorded", "be recorded")):
+    exemptions = {
+        "idle-only": "hold while a job runs",
+        "when-recorded": "be recorded",
+        "several-gpus": "hold for one GPU",
+    }
+    for field, less in exemptions.items():
         if entry.get(field) and not parent.get(field):
             raise BaselineError(f"{where} need no longer {less}: say why in loosened_because")
 
@@ -199,6 +205,9 @@ def _demand(key: str, entry: dict[str, Any], sources: dict[str, dict[str, str]],
     when_recorded = entry.get("when-recorded", "")
     if "when-recorded" in entry and (not isinstance(when_recorded, str) or not when_recorded.strip()):
         raise BaselineError(f"{where} has when-recorded = {when_recorded!r}: write what was not handed in")
+    several_gpus = entry.get("several-gpus", "")
+    if "several-gpus" in entry and (not isinstance(several_gpus, str) or not several_gpus.strip()):
+        raise BaselineError(f"{where} has several-gpus = {several_gpus!r}: write why it does not apply to one GPU")
     return Demand(
         key=key,
         title=entry["title"],
@@ -215,6 +224,7 @@ def _demand(key: str, entry: dict[str, Any], sources: dict[str, dict[str, str]],
         in_service=serving,
         idle_only=idle_only,
         when_recorded=when_recorded,
+        several_gpus=several_gpus,
     )
 
 

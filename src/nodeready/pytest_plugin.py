@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     option = config.option
     if option.node_type is None or option.help or getattr(option, "version", 0):
         return
+    gc.disable()  # nearly all that a gate makes lives to its end: looking for garbage in it costs a tenth of the run
+    config.add_cleanup(gc.enable)
     from nodeready.evidence.transport import LOCAL, TransportError, Way, host_specs
     from nodeready.gate import Gate, Request, UsageError
 
@@ -64,8 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     try:
         specs = host_specs(config.getoption("hosts", default=None) or LOCAL, request.way)
-        gate = Gate.open(dataclasses.replace(request, host=specs[0]))
-        config.stash[_GATE] = gate
+        config.stash[_GATE] = gate = Gate.open(dataclasses.replace(request, host=specs[0]))
         if option.collectonly:
             return
         if len(specs) > 1:
@@ -83,8 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
         option.tbstyle = "no"  # the summary says it in an operator's words
     if getattr(option, "reportchars", "") == "fE":
         option.reportchars = ""
-    run = GateRun(config, gate)
-    config.stash[_RUN] = run
+    config.stash[_RUN] = run = GateRun(config, gate)
     config.pluginmanager.register(run, "nodeready-run")
 
 
@@ -238,11 +239,12 @@ class GateRun:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR  # what it stays if the lines below raise
         try:
             found = results.build(self.gate, self.judging, outer)
-            outputs.write(self.gate, found, with_report=not self._html_is_ours())
+            seen = outputs.write(self.gate, found, with_report=not self._html_is_ours())
         except Exception:  # noqa: BLE001 - let through, it would end in 1, which says that the node was rejected
             self._say(traceback.format_exc())
             return
-        self.results = found
+        self.results = seen
+        gc.freeze()  # pytest and the interpreter collect once more each as they end: it all goes with the process
         session.exitstatus = found["exit_status"]
 
     def _html_is_ours(self) -> bool:
@@ -312,8 +314,7 @@ def _set_outcome(report: pytest.TestReport, expectation: Expectation) -> None:
     elif verdict == "unverified":
         report.outcome, report.when, report.longrepr = "failed", "setup", text
     elif verdict in ("advisory", "waived"):
-        report.outcome, report.longrepr = "skipped", text
-        report.wasxfail = text
+        report.outcome, report.longrepr, report.wasxfail = "skipped", text, text
 
 
 def _rows(expectation: Expectation) -> list[dict[str, Any]]:

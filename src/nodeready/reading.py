@@ -48,6 +48,19 @@ class Known(Generic[T]):
             defect=self.defect,
         )
 
+    def cited(self, recordings: tuple[str, ...]) -> Known[T]:
+        """The same reading, which came from these recordings; written out, since a judgement does it 3000 times."""
+        return Known(
+            self.value,
+            self.note,
+            recordings,
+            self.doubt,
+            self.ceiling,
+            self.share,
+            self.share_reason,
+            self.defect,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Unknown:
@@ -76,6 +89,10 @@ class Unknown:
         """Still unknown."""
         return self
 
+    def cited(self, recordings: tuple[str, ...]) -> Unknown:
+        """The same unknown, which came from these recordings."""
+        return Unknown(self.reason, self.missing, recordings, self.causes)
+
     @property
     def value(self) -> NoReturn:
         """There is none: raises `Unverified`."""
@@ -87,7 +104,7 @@ Reading = Union[Known[T], Unknown]  # noqa: UP007 - a generic alias on Python 3.
 
 def cite(reading: Reading[T], *recordings: str) -> Reading[T]:
     """The reading with the names of the recordings that it came from."""
-    return reading if reading.recordings else replace(reading, recordings=recordings)
+    return reading if reading.recordings else reading.cited(recordings)
 
 
 def explained_by(unknown: Unknown, *checks: str) -> Unknown:

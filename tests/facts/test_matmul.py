@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from nodeready.facts import matmul, probe_document, torch_info
 from nodeready.facts.matmul import Matmul, matmul_probe, parse
+from nodeready.probes import gpu_state
 from nodeready.probes import matmul as probe
 from nodeready.quantity import Quantity
 from nodeready.reading import Known, Unknown
 
-READINGS = ("tflops", "p5", "cv", "verified", "iterations", "clock", "events")
+READINGS = ("tflops", "p5", "cv", "verified", "repeatable", "digest")
+READINGS += ("iterations", "clock", "power", "margin", "events")
 
 
 def entry(**changes):
@@ -31,8 +33,17 @@ def entry(**changes):
         "cv": 0.004,
         "iterations": 3360,
         "verified": True,
+        "repeatable": True,
+        "repeats": 650,
+        "digest": "00c0ffee00c0ffee",
         "clocks": {"samples": 50, "sm_mhz": spread},
-        "events": {"samples": 50, "reasons": {"0x4": 50, "0x20": 1}, "power_w": None, "temperature_c": None},
+        "events": {
+            "samples": 50,
+            "reasons": {"0x4": 50, "0x20": 1},
+            "power_w": {"min": 681.0, "median": 697.5, "max": 701.2},
+            "temperature_c": None,
+            "margin_c": {"min": -1, "median": 18, "max": 22},
+        },
         "error": None,
         **changes,
     }
@@ -49,7 +60,7 @@ def only(**changes):
     return result
 
 
-@pytest.mark.parametrize(("module", "examples"), [(matmul, 4), (probe_document, 5)])
+@pytest.mark.parametrize(("module", "examples"), [(matmul, 4), (probe_document, 6)])
 def test_the_examples_in_the_docstrings_hold(module, examples):
     assert doctest.testmod(module) == (0, examples)
 
@@ -64,8 +75,34 @@ def test_a_healthy_result_is_known_throughout():
     assert (result.cv.value, result.verified.value, result.iterations.value, result.error) == (0.004, True, 3360, "")
     assert result.clock.value == Quantity(1710, "MHz")
     assert result.events.value == {0x4: 1.0, 0x20: 0.02}
+    assert (result.repeatable.value, result.digest.value) == (True, "00c0ffee00c0ffee")
+    assert (result.power.value, result.margin.value) == (Quantity(697.5, "W"), Quantity(-1, "degC"))
     assert result.uuid.value == "GPU-1"
     assert found.unplaced_wrong == 0
+
+
+def test_a_product_that_wavers_is_known_to_and_keeps_its_rate():
+    result = only(repeatable=False)
+    assert result.repeatable.value is False
+    assert isinstance(result.tflops, Known)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "reason"),
+    [
+        ({"repeats": 0}, "repeatable", "repeats reads 0: the product was not made again"),
+        ({"repeats": True}, "repeatable", "repeats reads true: the product was not made again"),
+        ({"repeats": None, "repeatable": False}, "repeatable", "repeats reads null: the product was not made again"),
+        ({"repeatable": "yes"}, "repeatable", 'repeatable reads "yes"'),
+        ({"digest": "00C0FFEE"}, "digest", 'digest reads "00C0FFEE", no 16 hexadecimal digits'),
+        ({"digest": None}, "digest", "digest reads null, no 16 hexadecimal digits"),
+        ({"events": None}, "power", "power_w was not read during the run"),
+        ({"events": {"power_w": {"median": -1}}}, "power", "power_w reads -1, which cannot be"),
+        ({"events": {"margin_c": {"min": "-1"}}}, "margin", 'margin_c reads "-1", no number'),
+    ],
+)
+def test_what_was_not_made_again_or_not_sampled_is_unknown(changes, field, reason):
+    assert getattr(only(**changes), field).reason == reason
 
 
 def test_a_wrong_product_is_known_to_be_wrong_and_keeps_its_numbers():
@@ -124,11 +161,20 @@ def test_a_rate_is_unknown_where_what_stands_behind_it_is(field, bad):
     assert result.tflops.reason == result.p5.reason == getattr(result, field).reason
 
 
-@pytest.mark.parametrize("cv", [0.5, 0.62, 40])
+@pytest.mark.parametrize("cv", [0.1, 0.31, 40])
 def test_a_rate_that_was_not_steady_is_unknown(cv):
     result = only(cv=cv)
     assert result.tflops.reason == result.p5.reason == f"the rate was not steady (cv {cv:.3g})"
-    assert isinstance(only(cv=0.49).tflops, Known)
+    assert isinstance(only(cv=0.099).tflops, Known)
+
+
+def test_a_rate_that_still_moved_after_the_warm_up_is_unknown():
+    result = only(steady=False)
+    assert result.tflops.reason == result.p5.reason == "the rate was not steady: it still moved when the warm-up ended"
+    assert result.verified.value is True  # the product is right or wrong at any rate
+    assert isinstance(only(steady=True).tflops, Known)
+    for odd in (None, 0, 1, "yes", {}):
+        assert only(steady=odd).tflops.reason == f"steady reads {json.dumps(odd)}"
 
 
 @pytest.mark.parametrize("inputs", ["zeros", "", "uniform, not normal", None, 7, ["normal"]])
@@ -265,13 +311,17 @@ def test_what_is_not_the_whole_document_is_unknown(data, reason):
 
 
 def test_the_probe_s_own_documents_are_read():
-    blank = {**probe.new_document(), "results": [{**probe.blank_entry("cuda:0", ("float16", 8192)), "error": "hung"}]}
+    blank = {
+        **probe.new_document(),
+        "results": [{**probe.blank_entry(("float16", 8192)), "device": "cuda:0", "error": "hung"}],
+    }
     found = parse(json.dumps(blank).encode())
     assert found.result("cuda:0", "float16", 8192).tflops.reason == "hung"
     taken = probe.rate_figures([0.05, 0.051, 0.05], batch=33, size=8192)
-    sample = probe.smi_sample("1755, 698, 61, 0x4")
-    figures = {**taken, **probe.sample_figures([sample]), "verified": True}
-    blank["results"] = [{**probe.blank_entry("cuda:0", ("float16", 8192)), **figures}]
+    sample = gpu_state.smi_sample("1755, 698, 61, 5, 16, 21, 0x4")
+    figures = {**taken, **gpu_state.sample_figures([sample]), "verified": True}
+    figures |= {"device": "cuda:0", "repeatable": True, "repeats": 3, "digest": "0" * 16}
+    blank["results"] = [{**probe.blank_entry(("float16", 8192)), **figures}]
     result = parse(json.dumps(blank).encode()).result("cuda:0", "float16", 8192)
     assert all(isinstance(getattr(result, name), Known) for name in READINGS)
     assert result.tflops.value.value == pytest.approx(2 * 8192**3 * 33 / 0.05 / 1e12)
@@ -320,8 +370,8 @@ def test_no_value_makes_the_torch_parser_raise(head, device):
 
 def test_the_probe_runs_on_all_gpus_and_ends_before_its_deadline():
     made = matmul_probe("/opt/jobs/bin/python", "/x/matmul.py")
-    assert made.argv == ("/opt/jobs/bin/python", "/x/matmul.py", "--device", "all", "--deadline", "540")
-    assert (made.name, made.family, made.tier, made.deadline) == ("matmul", "load", "acceptance", 600)
-    assert made.serves == ("compute.matmul-fp16", "compute.matmul-fp32")
+    assert made.argv == ("/opt/jobs/bin/python", "/x/matmul.py", "--device", "all", "--deadline", "240")
+    assert (made.name, made.family, made.tier, made.deadline) == ("matmul", "load", "acceptance", 300)
+    assert {"compute.matmul-fp16", "compute.matmul-fp8", "compute.repeatable", "power.draw"} < set(made.serves)
     assert 3 in made.answers
-    assert probe.parse_options(made.argv[2:]).deadline == 540
+    assert probe.parse_options(made.argv[2:]).deadline == 240

@@ -176,6 +176,33 @@ def test_an_error_is_the_reason_and_only_a_lacking_call_is_missing(gpu):
     assert (mixed.missing, mixed.reason) == (False, "nvmlCall0: FUNCTION_NOT_FOUND; nvmlCall1: NOT_SUPPORTED")
 
 
+def test_a_gpu_that_is_lost_after_it_was_listed_is_lost(healthy):
+    def of(place, **errors):
+        document = copy.deepcopy(healthy)
+        document["devices"][place]["errors"] = errors
+        return read(document)
+
+    lost = of(0, nvmlDeviceGetTemperature="GPU_IS_LOST")
+    assert lost.lost == lost.refused == {FIRST: "nvmlDeviceGetTemperature: GPU_IS_LOST"}
+    waits = of(0, nvmlDeviceGetTemperature="UNKNOWN", nvmlDeviceGetSerial="RESET_REQUIRED")
+    assert (waits.lost, waits.refused) == ({}, {FIRST: "nvmlDeviceGetSerial: RESET_REQUIRED"})
+    # of a pair it is the other one
+    assert of(0, **{"nvmlDeviceGetP2PStatus(0, 1)": "GPU_IS_LOST"}).refused == {}
+    for word in ("UNKNOWN", "NOT_SUPPORTED", "no answer in 8 s", None, 7, ["GPU_IS_LOST"]):
+        assert of(0, nvmlDeviceGetTemperature=word).refused == {}
+
+
+def test_a_gpu_without_a_bus_id_is_lost_only_where_nvml_says_so(healthy):
+    for word, gone in (("GPU_IS_LOST", True), ("RESET_REQUIRED", True), ("UNKNOWN", False), ("no answer", False)):
+        document = copy.deepcopy(healthy)
+        place = len(document["devices"]) - 1
+        nowhere = list(read(document).gpus)[place]
+        document["devices"][place] = {"index": place, "errors": {"nvmlDeviceGetHandleByIndex": word}}
+        found = read(document)
+        assert found.lost == ({f"index {place}": f"nvmlDeviceGetHandleByIndex: {word}"} if gone else {})
+        assert found.gpu_field(nowhere, "serial").reason.startswith(f"NVML lists no GPU at {nowhere}; index")
+
+
 def test_a_value_that_nobody_speaks_of_is_unknown(gpu):
     temperature = gpu(temperature_degc=None)["temperature"]
     assert (temperature.missing, temperature.reason) == (False, "the nvml probe has no temperature_degc")
@@ -188,6 +215,10 @@ def test_sick_gpus_hide_no_other(probe):
     found = read(probe(gpus, "--deadline", 1.5))
     assert found.unplaced == {1: "nvmlDeviceGetHandleByIndex: GPU_IS_LOST"}
     assert found.device_count.reason == "NVML counts 5 GPUs and gives the bus ids of 4"
+    assert found.lost == {"index 1": "nvmlDeviceGetHandleByIndex: GPU_IS_LOST"}
+    (refused,) = found.refused
+    assert refused == list(found.gpus)[1]
+    assert found.refused[refused].endswith(": RESET_REQUIRED")
     well, reset, hung, last = found.gpus.values()
     assert well["temperature"].value == last["temperature"].value == Quantity(29, "degC")
     assert well["p2p_nvlink"].reason == "nvmlDeviceGetP2PStatus(0, 1): not asked: GPU 1 gave no answer"

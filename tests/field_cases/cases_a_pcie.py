@@ -1,11 +1,33 @@
 """Section A: PCI Express."""
 
-from edits import LSPCI, SYSFS, document, failed, left_out, logged, replaced, smi, tag, together  # noqa: F401
-from field_case import LOAD, absent, advises, cannot, case, fails, passes, scene, unverified
+import os
+
+from edits import LSPCI, SICK, SYSFS, copied, document, failed, left_out, logged, replaced, smi, tag, together  # noqa: F401
+from field_case import Proof, absent, advises, case, fails, passes, scene, unverified
 
 _DCGM_PASSED = {"dcgmi_diag_-j": "dcgmi/01-diag-r1-json-pass-dcgm2-schema.txt"}
 _LINK_AT = "(<pcie_gen>.*?<current_link_gen>)[^<]*(</current_link_gen>)"
 _XE9680 = {"lspci_-vvv": "lspci/01-hgx-h100x8-xe9680-lspci-vvv.txt"}
+
+
+def _memory_is_taken_beside_the_gpu(tmp_path):
+    """A probe of copies moves to the processors beside its GPU first, and says where it could not."""
+    from nodeready.probes import gpu_host
+
+    mine = os.sched_getaffinity(0)
+    beside, elsewhere = min(mine), max(mine) + 1000
+    for bus_id, cpus in (("0000:1b:00.0", f"{beside}"), ("0000:9b:00.0", f"{elsewhere}")):
+        (tmp_path / bus_id).mkdir()
+        (tmp_path / bus_id / "local_cpulist").write_text(f"{cpus}\n")
+    try:
+        assert gpu_host.stand_beside("0000:1B:00.0", str(tmp_path)) == str(beside)
+        assert os.sched_getaffinity(0) == {beside}
+    finally:
+        os.sched_setaffinity(0, mine)
+    assert gpu_host.stand_beside("0000:9B:00.0", str(tmp_path)) is None
+    assert gpu_host.stand_beside("0000:33:00.0", str(tmp_path)) is None
+    assert os.sched_getaffinity(0) == mine
+
 
 CASES = (
     case(
@@ -14,23 +36,34 @@ CASES = (
         scene(
             unverified("pcie.gpu-link-generation", "gpu4", "is 1", "P8", "under load"),
             passes("pcie.gpu-link-generation", "gpu3", 5),
-            faults="pcie-idle-link",
+            faults="pcie-idle-link-without-load",
             acceptance="incomplete",
             failing="",
         ),
+        scene(
+            passes("pcie.gpu-link-generation", "gpu4", 5),
+            faults="pcie-idle-link",
+            acceptance="accepted",
+            failing="",
+        ),
     ),
-    cannot(
+    case(
         "A2",
         "a link changes its speed all the time, and the one look at it falls into a good moment",
-        LOAD,
-        "transitions are counted by many looks at a link in use; the suite looks once, and at error counters twice",
+        scene(fails("pcie.gpu-link-generation", "gpu4", "3 (under load)"), faults="link-drops-under-load"),
+        # the slowest of the looks during the copies counts, though the rate is that of a good link
+        scene(
+            fails("pcie.gpu-link-generation", "gpu4", "1 (under load)"),
+            edit=copied(SICK, "to-host", link={"generation": {"min": 1, "median": 5, "max": 5}, "width": None}),
+            failing="pcie.gpu-link-generation",
+        ),
     ),
     case(
         "A3",
         "a GPU that works at generation 2 for hours, its maximum is 5 and no error is logged",
         scene(
             fails("pcie.gpu-link-generation", "gpu4", "0000:9b:00.0", "is 2", "in P0", ">= 5"),
-            edit=together(smi(_LINK_AT, r"\g<1>2\g<2>"), tag("gpu_util", "100 %")),
+            edit=together(smi(_LINK_AT, r"\g<1>2\g<2>"), tag("gpu_util", "100 %"), left_out("copies")),
             failing="pcie.gpu-link-generation",
         ),
     ),
@@ -151,11 +184,16 @@ CASES = (
             failing="",
         ),
     ),
-    cannot(
+    case(
         "A13",
         "copies are slow from the far socket",
-        LOAD,
-        "a rate of copies is measured by a probe that loads the node; where the GPU lies is judged by pcie.numa-node",
+        scene(
+            unverified("pcie.bandwidth/to-device", "gpu4", "could not run on the processors beside the GPU"),
+            faults="host-memory-far",
+            failing="",
+        ),
+        scene(fails("pcie.bandwidth/to-device", "gpu4", "27.8"), faults="host-copies-halved"),
+        Proof(_memory_is_taken_beside_the_gpu, ("tmp_path",)),
     ),
     case(
         "A14",

@@ -59,14 +59,9 @@ CASES = (
         "B3",
         "Secure Boot refuses the module",
         scene(
-            fails("driver.responds", "node", "not loaded", remedy=("kernel log",)),
+            fails("driver.responds", "node", "not loaded", "unsigned module", remedy=("kernel log",)),
             faults="secure-boot",
             failing="driver.responds",
-        ),
-        scene(
-            fails("driver.responds", "node", "unsigned module"),
-            faults="secure-boot",
-            owed="the kernel's line about the unsigned module is in the log, and the finding does not tell it",
         ),
     ),
     case(
@@ -225,26 +220,28 @@ CASES = (
         "B17",
         "a lost GPU is told as a failed call for remapped rows",
         scene(
-            unverified("health.row-remap-pending", "gpu4", "GPU_IS_LOST"),
-            unverified("gpu.count", "node", "8 GPUs", "bus ids of 7"),
+            fails("gpu.count", "node", "is 7", "0000:9b:00.0", "GPU_IS_LOST"),
+            unverified("health.row-remap-pending", "gpu4", "GPU_IS_LOST", by="gpu.count@node"),
             passes("health.row-remap-pending", "gpu3", "No"),
             nvml=("gpu 4 fault lost",),
-            acceptance="incomplete",
+            failing="gpu.count",
+            acceptance="rejected",
+        ),
+        # it is lost while NVML is asked, which still lists it
+        scene(
+            fails("gpu.count", "node", "is 7", "0000:9b:00.0", "GPU_IS_LOST"),
+            unverified("health.row-remap-pending", "gpu4", "GPU_IS_LOST", by="gpu.count@node"),
+            nvml=("gpu 4 fault lost 2",),
+            failing="gpu.count",
         ),
         scene(
-            unverified("health.row-remap-pending", "gpu4", "RESET_REQUIRED"),
+            fails("health.recovery-action", "gpu4", "RESET_REQUIRED", remedy=("reset the GPU",)),
+            unverified("health.row-remap-pending", "gpu4", "RESET_REQUIRED", by="health.recovery-action@gpu4"),
+            passes("gpu.count", "node", 8),
+            passes("health.recovery-action", "gpu3", "None"),
             nvml=("gpu 4 fault reset-required",),
-            acceptance="incomplete",
-        ),
-        scene(
-            fails("gpu.count", "node", "GPU_IS_LOST"),
-            nvml=("gpu 4 fault lost",),
-            owed="where NVML alone answers, a GPU that it calls lost is unverified, and fails nothing",
-        ),
-        scene(
-            fails("health.recovery-action", "gpu4", "RESET_REQUIRED"),
-            nvml=("gpu 4 fault reset-required",),
-            owed="where NVML alone answers, a GPU that it refuses until a reset is unverified, and fails nothing",
+            failing="health.recovery-action",
+            acceptance="rejected",
         ),
     ),
     case(

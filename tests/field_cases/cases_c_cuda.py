@@ -2,7 +2,7 @@
 
 import json
 
-from edits import document, failed, given, smi, together
+from edits import document, failed, given, left_out, smi, together
 from field_case import LATER, Proof, absent, advises, cannot, case, fails, passes, scene, unverified
 
 
@@ -132,13 +132,29 @@ CASES = (
     case(
         "C9",
         "CUDA starts with an unknown error: the device file of nvidia-uvm is missing",
-        scene(unverified("frameworks.torch/devices", "node", "999"), faults="uvm-missing", failing=""),
         scene(
-            unverified("frameworks.torch/devices", "node", "999", "uvm"),
+            fails("driver.device-files", "node", "/dev/nvidia-uvm", "999", remedy=("nvidia-modprobe -u",)),
+            unverified("frameworks.torch/devices", "node", "999", "/dev/nvidia-uvm", by="driver.device-files@node"),
+            unverified("compute.matmul-fp16", "gpu4", "999", by="driver.device-files@node"),
             faults="uvm-missing",
-            owed="nothing names the missing device file of nvidia-uvm: device files are not looked for, the reason is 999",
+            failing="driver.device-files",
+            acceptance="rejected",
         ),
-        scene(advises("driver.modules", "node", "nvidia_uvm"), faults="uvm-not-loaded", failing=""),
+        # nobody started CUDA yet: the first program may have the file made
+        scene(
+            advises("driver.device-files", "node", "/dev/nvidia-uvm"),
+            faults="uvm-missing",
+            edit=left_out("torch", "matmul"),
+            failing="",
+        ),
+        # it was made so
+        scene(passes("driver.device-files", "node", "none"), faults="uvm-made-late", acceptance="accepted"),
+        scene(
+            advises("driver.modules", "node", "nvidia_uvm"),
+            fails("driver.device-files", "node", "/dev/nvidia-uvm"),
+            faults="uvm-not-loaded",
+            failing="driver.device-files",
+        ),
     ),
     case(
         "C10",

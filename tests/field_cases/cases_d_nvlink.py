@@ -1,7 +1,7 @@
 """Section D: NVLink and NVSwitch."""
 
 from edits import NVLINK, failed, given, logged, replaced
-from field_case import LOAD, advises, cannot, case, fails, passes, scene, unverified
+from field_case import advises, case, fails, passes, scene, unverified
 
 _DCGM_PASSED = {"dcgmi_diag_-j": "dcgmi/01-diag-r1-json-pass-dcgm2-schema.txt"}
 
@@ -118,11 +118,16 @@ CASES = (
             acceptance="incomplete",
         ),
     ),
-    cannot(
+    case(
         "D11",
         "the switches' multicast fails as soon as all GPUs use it at once",
-        LOAD,
-        "only a collective over all GPUs uses it; the probe for that comes with the load of a later part",
+        scene(
+            unverified("nvlink.all-reduce", "node", "Failed to bind NVLink SHARP (NVLS) Multicast memory"),
+            faults="nvls-does-not-bind",
+            acceptance="incomplete",
+            failing="",
+        ),
+        scene(fails("nvlink.all-reduce/nvls", "node", "NCCL_NVLS_ENABLE=0"), faults="nvls-off"),
     ),
     case(
         "D12",
@@ -173,10 +178,22 @@ CASES = (
         scene(fails("nvlink.links-active/slow", "gpu4", "18"), nvml=("gpu 4 nvlink_speed_mbps 25000",)),
         scene(fails("nvlink.links-active/slow", "gpu4"), faults="nvlink-slow-link"),
     ),
-    cannot(
+    case(
         "D16",
         "a transfer over NVLink stalls, and no error is told",
-        LOAD,
-        "a stall shows in a collective with a deadline of its own, which comes with the load of a later part",
+        scene(
+            unverified("nvlink.all-reduce", "node", "no answer within 96 s while measuring all-reduce"),
+            faults="all-reduce-hangs",
+            acceptance="incomplete",
+            failing="",
+        ),
+        # every pair has a time of its own, so the part is named, and the others are measured
+        scene(
+            unverified("nvlink.bandwidth", "gpu4", "its process was ended"),
+            passes("pcie.bandwidth/to-host", "gpu5", 55.1766),
+            faults="copies-hang-on-one",
+            acceptance="incomplete",
+            failing="",
+        ),
     ),
 )

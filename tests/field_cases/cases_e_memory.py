@@ -1,7 +1,7 @@
 """Section E: ECC, row remapping and Xid errors."""
 
 from edits import JOURNAL, left_out, logged, tag, together
-from field_case import LOAD, advises, cannot, case, fails, passes, scene, unverified
+from field_case import advises, case, fails, passes, scene, unverified
 
 _PENDING_OFF = "ecc-pending-off"
 _FELL_OFF = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1234, name=python3, GPU has fallen off the bus."
@@ -108,11 +108,15 @@ CASES = (
             failing="health.ecc-uncorrected/sram-lifetime",
         ),
     ),
-    cannot(
+    case(
         "E7",
         "thousands of corrected errors a second under load, and none while idle",
-        LOAD,
-        "only the growth over a long load shows it; that is read across a burn-in, which is a later part",
+        scene(
+            advises("gpu.memory-patterns/ecc-corrected", "gpu4", "4647"),
+            faults="corrected-under-patterns",
+            failing="",
+        ),
+        scene(fails("gpu.memory-patterns/ecc", "gpu4"), faults="uncorrectable-under-patterns"),
     ),
     case(
         "E8",

@@ -4,7 +4,7 @@ import json
 from itertools import chain, count, repeat
 
 import pytest
-from edits import TEXT, XML, document, given, measured, tag
+from edits import SICK, TEXT, XML, copied, document, given, measured, tag
 from field_case import LOAD, Proof, advises, cannot, case, fails, passes, scene, unverified
 
 _FP16 = "compute.matmul-fp16"
@@ -32,21 +32,21 @@ def _no_words(files):
 
 def _rates_leave_the_warm_up_out():
     """The batches of a cold GPU are run until the rate is steady, and are in no figure."""
-    from nodeready.probes import matmul
+    from nodeready.probes import gpu_clock, matmul
 
     cold, warm = 0.005, 0.010
     times = chain([cold] * 10, repeat(warm))
-    assert matmul.warm_up(times, 0.001)
-    figures = matmul.rate_figures(matmul.collect(times, 0.0), 4, 8192)
+    assert gpu_clock.warm_up(times, 0.001)
+    figures = matmul.rate_figures(gpu_clock.collect(times, 0.0), 4, 8192)
     assert figures["tflops"] == pytest.approx(4 * 2 * 8192**3 / warm / 1e12)
 
 
 def _warm_up_lasts_until_the_rate_is_steady():
     """A GPU that gets slower from batch to batch is not warm yet, and one that stays as it is is."""
-    from nodeready.probes import matmul
+    from nodeready.probes import gpu_clock
 
-    assert not matmul.warm_up((0.005 * 1.01**number for number in count()), 0.001)
-    assert matmul.warm_up(repeat(0.010), 0.001)
+    assert not gpu_clock.warm_up((0.005 * 1.01**number for number in count()), 0.001)
+    assert gpu_clock.warm_up(repeat(0.010), 0.001)
 
 
 _ALLOCATED_TOO_LITTLE = {
@@ -92,11 +92,9 @@ CASES = (
         "the first products of a cold GPU are the fastest",
         Proof(_warm_up_lasts_until_the_rate_is_steady),
         scene(unverified(_FP16, "gpu4", "not steady"), edit=measured(4, cv=0.6), failing=""),
-        scene(
-            unverified(_FP16, "gpu4"),
-            edit=measured(4, steady=False, cv=0.31),
-            owed="a rate that never got steady and varies by a third passes: `steady` is not read, and cv counts from 0.5",
-        ),
+        scene(unverified(_FP16, "gpu4", "not steady"), edit=measured(4, steady=False, cv=0.31), failing=""),
+        scene(unverified(_FP16, "gpu4", "not steady", "warm-up"), edit=measured(4, steady=False), failing=""),
+        scene(passes(_FP16, "gpu4", 738.0), edit=measured(4, tflops=738.0, p5=690.0, cv=0.04), acceptance="accepted"),
     ),
     case(
         "F4",
@@ -211,11 +209,11 @@ CASES = (
             faults="hw-thermal-under-load",
         ),
     ),
-    cannot(
+    case(
         "F17",
         "GPUs above 90 degrees for months, below the point of slowdown",
-        LOAD,
-        "a ceiling under load needs a soak of hours, which is burn-in; at idle a GPU that is warmer than its siblings is told",
+        scene(fails("thermal.margin/load", "gpu4", "under load is -2 degC"), faults="hot-under-load"),
+        scene(advises("thermal.margin/load", "gpu4", "2 degC"), faults="warm-under-load", failing=""),
     ),
     case(
         "F18",
@@ -240,11 +238,20 @@ CASES = (
             failing="gpu.application-clocks",
         ),
     ),
-    cannot(
+    case(
         "F20",
         "rates of copies vary from run to run",
-        LOAD,
-        "rates of copies are measured by a probe that loads the node, which comes with a later part",
+        # neither a good nor a bad rate is believed of batches that differ like that
+        scene(
+            unverified("pcie.bandwidth/to-device", "gpu4", "the rate was not steady (cv 0.35)"),
+            edit=copied(SICK, "to-device", cv=0.35),
+            failing="",
+        ),
+        scene(
+            unverified("pcie.bandwidth/to-device", "gpu4", "the rate was not steady (cv 0.35)"),
+            edit=copied(SICK, "to-device", cv=0.35, gb_s=20.0, p5=9.0),
+            failing="",
+        ),
     ),
     cannot(
         "F21",
@@ -267,11 +274,15 @@ CASES = (
         LOAD,
         "it needs a probe that does both at once on eight real GPUs",
     ),
-    cannot(
+    case(
         "F24",
         "most defects show in the network's loopback, fewest in matrix products",
-        LOAD,
-        "loopback of adapters is a measurement under load; a run says at which tier the node was judged",
+        scene(
+            fails("network.write-bandwidth", "node", "wrote 180 of 400 Gb/s"),
+            passes(_FP16, "gpu4", 729.346),
+            faults="port-writes-slowly",
+            failing="network.write-bandwidth",
+        ),
     ),
     case(
         "F25",

@@ -151,11 +151,16 @@ CASES = (
             failing="",
         ),
     ),
-    cannot(
+    case(
         "G14",
         "the GPU can do GPUDirect, and the adapter can't",
-        LOAD,
-        "only a transfer from the GPU's memory proves it, which is a measurement under load",
+        scene(
+            passes("network.gpudirect", "node", "dma-buf"),
+            advises("network.write-bandwidth/gpu-memory", "node", "Couldn't allocate MR", "host memory alone"),
+            faults="gpu-memory-refused",
+            acceptance="accepted-with-advisories",
+        ),
+        scene(passes("network.write-bandwidth/gpu-memory", "node", True), acceptance="accepted"),
     ),
     case(
         "G15",

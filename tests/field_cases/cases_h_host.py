@@ -3,8 +3,8 @@
 import json
 
 import host_proofs
-from edits import NVLINK, failed, given, left_out, replaced, tag, together
-from field_case import LATER, LOAD, SCOPE, Proof, advises, cannot, case, fails, passes, scene, unverified
+from edits import NVLINK, copied, document, failed, given, left_out, replaced, tag, together
+from field_case import SCOPE, Proof, advises, cannot, case, fails, passes, scene, unverified
 
 _DCGM = "dcgmi_diag_-j"
 _EXIT_STATUSES = (124, 126, 127, 255)
@@ -31,6 +31,14 @@ def _memory_of(gib):
         replaced("proc/meminfo", r"(MemTotal:\s+)\d+", rf"\g<1>{kib}"),
         failed("dmidecode_-t_memory", 1, error="/sys/firmware/dmi/tables/smbios_entry_point: Permission denied"),
     )
+
+
+def _no_shared_memory(whole):
+    """What NCCL says on every rank where /dev/shm is that of a container by default."""
+    said = "NCCL error: unhandled system error; NCCL: Error while creating shared memory segment /dev/shm/nccl-x1Y2"
+    for entry in whole["results"]:
+        figures = {name: None for name in entry if name not in ("device", "uuid", "bus_id", "name", "size", "ranks")}
+        entry.update(figures, error=f"{said} (size 9637888)")
 
 
 CASES = (
@@ -123,11 +131,17 @@ CASES = (
             acceptance="accepted",
         ),
     ),
-    cannot(
+    case(
         "H10",
         "a container's shared memory is too small for a collective",
-        LOAD,
-        "collectives come with the load of a later part, which has to start its container with shared memory enough",
+        # the node's NVLink is not called broken for it
+        scene(
+            unverified("nvlink.all-reduce", "node", "Error while creating shared memory segment"),
+            passes("nvlink.bandwidth", "gpu4", 395.077),
+            edit=document("allreduce", _no_shared_memory),
+            acceptance="incomplete",
+            failing="",
+        ),
     ),
     case(
         "H11",
@@ -301,11 +315,14 @@ CASES = (
         Proof(host_proofs.the_same_evidence_gives_the_same_verdicts, ("judge", "healthy", "tmp_path")),
     ),
     case("H29", "a misspelt key switches a rule off", Proof(host_proofs.a_misspelt_key_is_refused, ("tmp_path",))),
-    cannot(
+    case(
         "H30",
         "a measurement of bandwidth prints N/A for pairs that it does not support",
-        LATER,
-        "no output of nvbandwidth is read yet: bandwidths come with the load of a later part",
+        scene(
+            unverified("nvlink.bandwidth", "gpu4", 'gb_s reads "N/A"'),
+            edit=copied(4, "to-peer", peer="cuda:5", gb_s="N/A"),
+            failing="",
+        ),
     ),
     case(
         "H31",

@@ -119,3 +119,14 @@ def measured(gpu=None, dtype="float16", size=8192, **values):
                 result.update(values)
 
     return document("matmul", change)
+
+
+def copied(gpu, what, peer=None, **values):
+    """Copies of one GPU changed: of one kind, and where it is to a peer, to that one or to all."""
+
+    def change(whole):
+        for result in whole["results"]:
+            if (result["device"], result["copy"]) == (f"cuda:{gpu}", what) and peer in (None, result["peer_device"]):
+                result.update(values)
+
+    return document("copies", change)

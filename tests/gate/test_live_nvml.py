@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from nodeready import acquire, results
+from nodeready import load, results
 from nodeready.check import load_checks
 from nodeready.evidence.recording import Ended
 from nodeready.gate import Gate, Request
-from nodeready.node.catalogue import CONTAINER_GPUS, MATMUL, NVML, PROBES, TORCH
+from nodeready.node.catalogue import CONTAINER_GPUS, MATMUL, NVML, PROBES, TORCH, load_by
 from nodeready.simulate.build import build
 from nodeready.simulate.nvml_config import render
 from nodeready.simulate.write import simulate, simulate_commands
@@ -163,9 +163,9 @@ def test_a_torch_and_a_container_that_hang_cost_what_they_would_have_told(machin
     python.chmod(0o755)
     for name, value in machine({"podman": podman}).items():
         monkeypatch.setenv(name, value)
-    torch_by, container_probe = acquire.torch_by, acquire.container_probe
-    monkeypatch.setattr(acquire, "torch_by", lambda python: replace(torch_by(python), deadline=2.0))
-    monkeypatch.setattr(acquire, "container_probe", lambda *asked: replace(container_probe(*asked), deadline=2.0))
+    torch_by, container_probe = load.torch_by, load.container_probe
+    monkeypatch.setattr(load, "torch_by", lambda python: replace(torch_by(python), deadline=2.0))
+    monkeypatch.setattr(load, "container_probe", lambda *asked: replace(container_probe(*asked), deadline=2.0))
 
     gate = Gate.open(Request(node_type="sxm", python=str(python), report_dir=str(tmp_path / "reports")))
     gate.make_folder()
@@ -186,7 +186,7 @@ def test_a_torch_and_a_container_that_hang_cost_what_they_would_have_told(machin
     assert (found["acceptance"], found["unjudged"]) == ("incomplete", [])
 
     simulate("sxm", tmp_path / "evidence")
-    for name in (TORCH.name, MATMUL.name, CONTAINER_GPUS.name):
+    for name in (TORCH.name, CONTAINER_GPUS.name, *(probe.name for probe in load_by(""))):
         (tmp_path / "evidence" / name).unlink()
     without, _ = judge(tmp_path / "evidence")
     assert verdicts(found) == verdicts(without)

@@ -7,6 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 XML, TEXT = "nvidia-smi_-q_-x", "nvidia-smi_-q"
+# what was measured of GPUs under load
+LOADS = ("matmul", "copies", "patterns", "allreduce")
 QUIET = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 OPEN_ENDED = (
     "dmesg",
@@ -84,7 +86,7 @@ def test_swapping_two_gpus_changes_verdicts_by_their_subject_only(bench, one, ot
     changes = {
         name: swap(r.stdout)
         for name, r in node.evidence.recordings.items()
-        if name in (XML, TEXT, "lspci_-nnvvv", "dmesg", "matmul", "torch") or "query-gpu" in name
+        if name in (XML, TEXT, "lspci_-nnvvv", "dmesg", "torch", *LOADS) or "query-gpu" in name
     }
     found, before = verdicts(node.findings(changes)), verdicts(node.healthy.values())
     places = {f"gpu{one}": f"gpu{other}", f"gpu{other}": f"gpu{one}"}

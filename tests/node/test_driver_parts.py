@@ -111,3 +111,31 @@ def test_a_warning_of_nvidia_smi_names_the_gpu_whose_inforom_is_corrupted(rc, st
 @pytest.mark.parametrize(("said", "word"), [(b"CC status: ON\n", "ON"), (b"CC Status : OFF\n", "OFF")])
 def test_confidential_computing(said, word):
     assert node_of({"nvidia-smi_conf-compute_-f": said}).driver_parts.confidential_computing.value == word
+
+
+def _silent(status, lines, modules=b"ext4 917504 1 - Live 0xffffffffc0a00000\n"):
+    """A node whose nvidia-smi exits with a status, with these lines in its kernel log."""
+    failed = {name: Recording(name, rc=status, stdout=b"no\n") for name in ("nvidia-smi_-q_-x", "nvidia-smi_-q")}
+    log = b"".join(b"[   99.%06d] %s\n" % (number, line) for number, line in enumerate(lines))
+    return node_of({**failed, "dmesg": b"[    0.000000] Linux version 6.8.0\n" + log, "proc/modules": modules})
+
+
+def test_the_kernel_s_word_on_the_refused_module_is_quoted_as_the_cause():
+    found = _silent(9, [b"PKCS#7 signature not signed with a trusted key", b"Loading of unsigned module is rejected"])
+    responds = found.driver.responds
+    assert responds.value is False
+    assert responds.note.endswith(
+        "the kernel log says: PKCS#7 signature not signed with a trusted key; Loading of unsigned module is rejected"
+    )
+    assert responds.recordings == ("nvidia-smi_-q_-x", "dmesg")
+
+
+@pytest.mark.parametrize("status", [15, 18])
+def test_the_kernel_s_word_on_another_module_explains_no_other_error(status):
+    assert "kernel log" not in _silent(status, [b"Loading of unsigned module is rejected"]).driver.responds.note
+
+
+def test_a_loaded_driver_was_not_refused():
+    loaded = b"nvidia 11534336 0 - Live 0xffffffffc0a00000\n"
+    assert "kernel log" not in _silent(9, [b"Loading of unsigned module is rejected"], loaded).driver.responds.note
+    assert "kernel log" not in _silent(9, [b"usb 1-1: new device"]).driver.responds.note

@@ -139,7 +139,7 @@ def test_the_port_above_caps_the_generation():
     node = simulated("sxm", "pcie-capped-slot")
     node.gpus[4].link.max_generation = 5
     node.gpus[4].printed["performance_state"] = "P8"
-    found = node_of(node).gpus[4].pcie.generation
+    found = node_of(node, ["copies"]).gpus[4].pcie.generation  # nobody saw it under load
     assert (found.value, found.ceiling) == (4, 4)
 
 

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nodeready.probes import matmul
+from nodeready.probes import gpu_clock, gpu_devices, gpu_state, gpu_workers, matmul
 
 SCRIPT = Path(matmul.__file__)
 ENTRY = {"device", "uuid", "bus_id", "name", "dtype", "size", "tflops", "p5", "cv", "iterations", "verified"}
@@ -55,17 +55,19 @@ def becomes(true, seconds=60.0):
 # ---- stand-alone ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["matmul.py", "torch_info.py"])
+@pytest.mark.parametrize("name", sorted(path.name for path in SCRIPT.parent.glob("[!_]*.py")))
 def test_a_probe_script_needs_nothing_but_the_standard_library_of_python_3_9(name):
     tree = ast.parse((SCRIPT.parent / name).read_text(), feature_version=(3, 9))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    beside = {path.stem for path in SCRIPT.parent.glob("[!_]*.py")}
     assert imported
-    assert {module.partition(".")[0] for module in imported} <= sys.stdlib_module_names
+    # `nodeready` stands in the branch for type checkers and for tests
+    assert {module.partition(".")[0] for module in imported} - beside - {"nodeready"} <= sys.stdlib_module_names
 
 
 def test_the_examples_in_the_docstrings_hold():
-    assert doctest.testmod(matmul) == (0, 2)
+    assert doctest.testmod(gpu_state) == (0, 4)
 
 
 def test_a_python_without_torch_says_so_and_exits_3():
@@ -119,7 +121,7 @@ def test_figures_are_those_of_the_batches():
     assert figures["measured_s"] == pytest.approx(1.25)
 
 
-class StepClock(matmul.Clock):
+class StepClock(gpu_clock.Clock):
     """A device that takes a given time for each run and whose marks are times of that device."""
 
     def __init__(self, seconds):
@@ -137,14 +139,14 @@ class StepClock(matmul.Clock):
 
 
 def test_a_batch_is_sized_to_about_50_ms():
-    assert matmul.fitting_batch((clock := StepClock(0.0015)).run, clock) in range(27, 70)
-    assert matmul.fitting_batch((clock := StepClock(0.2)).run, clock) == 1
-    assert matmul.fitting_batch((clock := StepClock(0.000001)).run, clock) in range(40_000, 100_001)
+    assert gpu_clock.fitting_batch((clock := StepClock(0.0015)).run, clock) in range(27, 70)
+    assert gpu_clock.fitting_batch((clock := StepClock(0.2)).run, clock) == 1
+    assert gpu_clock.fitting_batch((clock := StepClock(0.000001)).run, clock) in range(40_000, 100_001)
 
 
 def test_the_device_always_has_the_next_batch_before_one_is_waited_for():
     clock = StepClock(0.01)
-    times = matmul.batches(clock.run, clock, 3)
+    times = gpu_clock.batches(clock.run, clock, 3)
     assert list(itertools.islice(times, 2)) == pytest.approx([0.03, 0.03])
     assert clock.log == ["run"] * 6 + ["wait"] + ["run"] * 3 + ["wait"]
 
@@ -152,13 +154,13 @@ def test_the_device_always_has_the_next_batch_before_one_is_waited_for():
 def test_a_clock_that_stands_still_is_an_error_not_a_rate():
     clock = StepClock(0.0)
     with pytest.raises(RuntimeError, match="clock gave 0"):
-        next(matmul.batches(clock.run, clock, 3))
+        next(gpu_clock.batches(clock.run, clock, 3))
 
 
 def fed(monkeypatch, seconds):
     """Batch times that also move the clock of the host."""
     now = [0.0]
-    monkeypatch.setattr(matmul, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(gpu_clock, "time", SimpleNamespace(perf_counter=lambda: now[0]))
 
     def batches():
         for second in seconds:
@@ -171,16 +173,16 @@ def fed(monkeypatch, seconds):
 def test_warm_up_lasts_until_the_rate_is_steady(monkeypatch):
     falling = [0.05 * 1.05**i for i in range(30)]
     times = fed(monkeypatch, itertools.chain(falling, itertools.repeat(0.3, 10), itertools.repeat(0.4)))
-    assert matmul.warm_up(times, 3.0) is True
+    assert gpu_clock.warm_up(times, 3.0) is True
     assert list(itertools.islice(times, 4)).count(0.4) == 2
 
 
 def test_warm_up_lasts_its_least_time_and_ends_after_four_of_them(monkeypatch):
     short = fed(monkeypatch, [0.05] * 61)
-    assert matmul.warm_up(short, 3.0) is True
+    assert gpu_clock.warm_up(short, 3.0) is True
     assert len(list(short)) <= 1
     slowing = fed(monkeypatch, (0.05 * 1.05**i for i in itertools.count()))
-    assert matmul.warm_up(slowing, 3.0) is False
+    assert gpu_clock.warm_up(slowing, 3.0) is False
     assert 0.5 < next(slowing) < 0.8  # what comes after 12 s
 
 
@@ -188,17 +190,17 @@ def test_the_load_stays_on_until_the_parent_says_go():
     told, tell = os.pipe()
     batches = iter(lambda: os.write(tell, b"go\n") if next(count) == 4 else 0.05, None)
     count = itertools.count()
-    matmul.keep_on(batches, told)
+    gpu_workers.await_go(lambda: next(batches), told)
     assert next(count) == 5
     os.close(tell)
     with pytest.raises(SystemExit):
-        matmul.keep_on(batches, told)
+        gpu_workers.await_go(lambda: next(batches), told)
     os.close(told)
 
 
 def test_batches_are_collected_for_the_time_asked_and_three_at_least(monkeypatch):
-    assert len(matmul.collect(fed(monkeypatch, itertools.repeat(0.5)), 5.0)) == 10
-    assert len(matmul.collect(fed(monkeypatch, itertools.repeat(60.0)), 5.0)) == 3
+    assert len(gpu_clock.collect(fed(monkeypatch, itertools.repeat(0.5)), 5.0)) == 10
+    assert len(gpu_clock.collect(fed(monkeypatch, itertools.repeat(60.0)), 5.0)) == 3
 
 
 # ---- the product ------------------------------------------------------------------------------
@@ -225,28 +227,28 @@ def products(torch):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 class TestFreivalds:
     def test_a_right_product_passes(self, torch, products, dtype):
-        assert matmul.freivalds(torch, *products[dtype]) is True
+        assert matmul.freivalds(torch, *products[dtype], dtype) is True
 
     @pytest.mark.parametrize("row", [0, 77, -1])
     def test_one_wrong_row_is_caught(self, torch, products, dtype, row):
         a, b, c = products[dtype]
         wrong = c.clone()
         wrong[row] = c[5]
-        assert matmul.freivalds(torch, a, b, wrong) is False
+        assert matmul.freivalds(torch, a, b, wrong, dtype) is False
 
     def test_one_wrong_element_is_caught(self, torch, products, dtype):
         a, b, c = products[dtype]
         wrong = c.clone()
         wrong[3, 9] += 4 * math.sqrt(len(c))
-        assert matmul.freivalds(torch, a, b, wrong) is False
+        assert matmul.freivalds(torch, a, b, wrong, dtype) is False
 
     @pytest.mark.parametrize("bad", [math.nan, math.inf])
     def test_a_product_that_was_never_written_is_caught(self, torch, products, dtype, bad):
         a, b, c = products[dtype]
-        assert matmul.freivalds(torch, a, b, torch.full_like(c, bad)) is False
+        assert matmul.freivalds(torch, a, b, torch.full_like(c, bad), dtype) is False
         wrong = c.clone()
         wrong[-1, -1] = bad
-        assert matmul.freivalds(torch, a, b, wrong) is False
+        assert matmul.freivalds(torch, a, b, wrong, dtype) is False
 
 
 def test_float32_that_was_multiplied_in_tf32_is_caught(torch, products):
@@ -255,7 +257,73 @@ def test_float32_that_was_multiplied_in_tf32_is_caught(torch, products):
     def tf32(x):  # ten bits of mantissa
         return (x.view(torch.int32) & ~0x1FFF).view(torch.float32)
 
-    assert matmul.freivalds(torch, a, b, tf32(a) @ tf32(b)) is False
+    assert matmul.freivalds(torch, a, b, tf32(a) @ tf32(b), "float32") is False
+
+
+@pytest.mark.parametrize("dtype", ["tf32", "float8_e4m3fn"])
+def test_products_of_rounded_factors_are_checked_too(torch, dtype):
+    a, b = matmul.seeded_inputs(torch, "cpu", dtype, 128)
+    c, run = matmul.multiplication(torch, a, b, dtype)
+    assert matmul.freivalds(torch, a, b, c, dtype) is False  # not made yet
+    run()
+    assert matmul.freivalds(torch, a, b, c, dtype) is True
+    c[7] = c[8].clone()
+    assert matmul.freivalds(torch, a, b, c, dtype) is False
+
+
+def test_factors_cut_off_at_ten_bits_are_a_right_tf32_product(torch):
+    a, b = matmul.seeded_inputs(torch, "cpu", "tf32", 512)
+
+    def cut(x):
+        return (x.view(torch.int32) & ~0x1FFF).view(torch.float32)
+
+    assert matmul.freivalds(torch, a, b, cut(a) @ cut(b), "tf32") is True
+
+
+def test_a_torch_without_fp8_products_says_so(torch, monkeypatch):
+    a, b = matmul.seeded_inputs(torch, "cpu", "float8_e4m3fn", 64)
+    monkeypatch.delattr(torch, "_scaled_mm")
+    with pytest.raises(RuntimeError, match="has no FP8 product"):
+        matmul.multiplication(torch, a, b, "float8_e4m3fn")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_every_changed_bit_moves_the_digest(torch, products, dtype):
+    c = products[dtype][2]
+    before = matmul.digest(torch, c)
+    assert matmul.digest(torch, c.clone()) == before
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[c.element_size()]
+    for place, flip in ((0, 1), (77, 4), (c.numel() - 1, 1 << 9)):
+        other = c.clone()
+        other.view(bits).view(-1)[place] ^= flip
+        assert matmul.digest(torch, other) != before
+    swapped = c.clone()
+    swapped[[0, 1]] = swapped[[1, 0]]
+    assert matmul.digest(torch, swapped) != before
+
+
+def test_the_digest_does_not_depend_on_the_slabs(torch, products, monkeypatch):
+    c = products["float32"][2]
+    whole = matmul.digest(torch, c)
+    monkeypatch.setattr(matmul, "SLAB", 7)
+    assert matmul.digest(torch, c) == whole
+
+
+def test_one_product_that_differs_in_one_bit_is_not_repeatable(torch):
+    c, made = torch.ones(8, 8), itertools.count(1)
+
+    def run():
+        c.fill_(1.0)
+        if next(made) == 2:
+            c[3, 3] = 1.0 + 2**-23
+
+    found = matmul.repeats(torch, run, c, seconds=0.0)
+    assert (found["repeatable"], found["repeats"]) == (False, 3)
+    assert matmul.repeats(torch, lambda: c.fill_(1.0), c, seconds=0.0)["repeatable"] is True
+
+
+def test_a_product_that_is_not_made_again_is_not_repeatable(torch):
+    assert matmul.repeats(torch, lambda: None, torch.ones(8, 8), seconds=0.0)["repeatable"] is False
 
 
 def test_the_tolerance_is_some_way_above_the_error_of_right_products(torch, products):
@@ -267,7 +335,7 @@ def test_the_tolerance_is_some_way_above_the_error_of_right_products(torch, prod
 
 def test_a_device_error_becomes_one_sentence(torch):
     def said(error):
-        return matmul.sentence(torch, error)
+        return gpu_devices.sentence(torch, error)
 
     assert said(torch.cuda.OutOfMemoryError("CUDA out of memory.\nmore")) == "out of memory: CUDA out of memory."
     assert said(RuntimeError("CUDA error: uncorrectable ECC error\nlines")) == "CUDA error: uncorrectable ECC error"
@@ -291,7 +359,7 @@ def test_cuda_events_are_the_clock_of_a_gpu():
             return 47.5
 
     cuda = SimpleNamespace(Event=Event, set_device=log.append, current_stream=lambda: "stream")
-    clock = matmul.CudaClock(SimpleNamespace(cuda=cuda), "cuda:3")
+    clock = gpu_clock.CudaClock(SimpleNamespace(cuda=cuda), "cuda:3")
     start, end = clock.mark(), clock.mark()
     clock.wait(end)
     assert clock.between(start, end) == pytest.approx(0.0475)
@@ -303,9 +371,9 @@ def test_a_gpu_s_entry_holds_its_identity_and_its_clocks(torch, monkeypatch):
     inputs = matmul.seeded_inputs(torch, "cpu", "float32", 64)
     monkeypatch.setattr(matmul, "identity_of", {"cuda:1": who}.get)
     monkeypatch.setattr(matmul, "seeded_inputs", lambda *_: inputs)
-    monkeypatch.setattr(matmul, "CudaClock", lambda *_: matmul.Clock())
-    sample = matmul.smi_sample("1980, 690, 60, 0x4")
-    monkeypatch.setattr(matmul, "nvml_reader", {"0000:1B:00.0": lambda: sample}.get)
+    monkeypatch.setattr(gpu_clock, "CudaClock", lambda *_: gpu_clock.Clock())
+    sample = gpu_state.smi_sample("1980, 690, 60, 5, 16, 21, 0x4")
+    monkeypatch.setattr(gpu_state, "nvml_reader", {"0000:1B:00.0": lambda: sample}.get)
     options = argparse.Namespace(device=["cuda:1"], seconds=0.05, warmup=0.05)
     awaited = []
     entry = matmul.measure(torch, ("float32", 64), options, awaited.append)
@@ -318,37 +386,47 @@ def test_a_gpu_s_entry_holds_its_identity_and_its_clocks(torch, monkeypatch):
 # ---- clocks and events ------------------------------------------------------------------------
 
 
+NOTHING = {"clocks": None, "events": None, "link": None}
+
+
 def test_nothing_told_is_null():
-    assert matmul.sample_figures([]) == {"clocks": None, "events": None}
-    silent = matmul.smi_sample("[N/A], [N/A], [N/A], [N/A]")
-    assert matmul.sample_figures([silent, matmul.smi_sample("")]) == {"clocks": None, "events": None}
+    assert gpu_state.sample_figures([]) == NOTHING
+    silent = gpu_state.smi_sample(", ".join(["[N/A]"] * 7))
+    assert gpu_state.sample_figures([silent, gpu_state.smi_sample("")]) == NOTHING
 
 
 def test_event_reasons_are_counted_bit_by_bit():
-    lines = ["1980, 690.5, 60, 0x0000000000000004"] * 3 + ["1200, 480, 88, 0x0000000000000048"]
-    figures = matmul.sample_figures([matmul.smi_sample(line) for line in lines])
+    lines = ["1980, 690.5, 60, 5, 16, 21, 0x0000000000000004"] * 3 + ["1200, 480, 88, 4, 16, -1, 0x0000000000000048"]
+    figures = gpu_state.sample_figures([gpu_state.smi_sample(line) for line in lines])
     assert figures["clocks"] == {"samples": 4, "sm_mhz": {"min": 1200.0, "median": 1980.0, "max": 1980.0}}
     assert figures["events"] == {
         "samples": 4,
         "reasons": {"0x4": 3, "0x8": 1, "0x40": 1},
         "power_w": {"min": 480.0, "median": 690.5, "max": 690.5},
         "temperature_c": {"min": 60.0, "median": 60.0, "max": 88.0},
+        "margin_c": {"min": -1.0, "median": 21.0, "max": 21.0},
+    }
+    assert figures["link"] == {
+        "generation": {"min": 4.0, "median": 5.0, "max": 5.0},
+        "width": {"min": 16.0, "median": 16.0, "max": 16.0},
     }
 
 
-def test_nvidia_smi_is_asked_by_the_older_name_where_it_does_not_know_the_new_one(tmp_path, monkeypatch):
+def test_nvidia_smi_is_asked_for_less_where_it_does_not_know_all(tmp_path, monkeypatch):
     smi = tmp_path / "nvidia-smi"
-    smi.write_text('#!/bin/sh\ncase "$*" in *clocks_event*) exit 2;; *"-i GPU-1") echo "1755, 350, 61, 0x4";; esac\n')
+    script = 'case "$*" in *tlimit*|*clocks_event*) exit 2;; *"-i GPU-1") echo "1755, 350, 61, 5, 16, 0x4";; esac'
+    smi.write_text(f"#!/bin/sh\n{script}\n")
     smi.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    read = matmul.smi_reader("GPU-1")
+    read = gpu_state.smi_reader("GPU-1")
     expected = {"sm_mhz": 1755.0, "power_w": 350.0, "temperature_c": 61.0, "reasons": 4}
+    expected |= {"link_generation": 5.0, "link_width": 16.0, "margin_c": None}
     assert read() == read() == expected
 
 
 def test_without_nvidia_smi_a_sample_is_empty(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert matmul.smi_reader("GPU-1")() == matmul.smi_sample("")
+    assert gpu_state.smi_reader("GPU-1")() == gpu_state.smi_sample("")
 
 
 def test_nvml_tells_what_it_can(monkeypatch):
@@ -367,23 +445,28 @@ def test_nvml_tells_what_it_can(monkeypatch):
         nvmlDeviceGetClockInfo=lambda handle, kind: {b"0000:1b:00.0": 1980}[handle] * kind,
         nvmlDeviceGetPowerUsage=lambda _: 698_500,
         nvmlDeviceGetTemperature=refuse,
+        nvmlDeviceGetCurrPcieLinkGeneration=lambda _: 5,
+        nvmlDeviceGetCurrPcieLinkWidth=refuse,
         nvmlDeviceGetCurrentClocksThrottleReasons=lambda _: 0x4,
     )
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    read = matmul.nvml_reader("0000:1b:00.0")
-    assert read() == {"sm_mhz": 1980, "power_w": 698.5, "temperature_c": None, "reasons": 4}
+    read = gpu_state.nvml_reader("0000:1b:00.0")
+    told = {"sm_mhz": 1980, "power_w": 698.5, "link_generation": 5, "reasons": 4}
+    assert read() == {**dict.fromkeys(("temperature_c", "link_width", "margin_c")), **told}
+    nvml.nvmlDeviceGetMarginTemperature = lambda _: 21
+    assert gpu_state.nvml_reader("0000:1b:00.0")()["margin_c"] == 21
     nvml.nvmlInit = refuse
-    assert matmul.nvml_reader("0000:1b:00.0") is None
+    assert gpu_state.nvml_reader("0000:1b:00.0") is None
 
 
 def test_sampling_ends_with_the_block_and_does_not_wait_for_a_call_that_hangs():
-    with matmul.sampled(lambda: "sample", period=0.001) as samples:
+    with gpu_state.sampled(lambda: "sample", period=0.001) as samples:
         assert becomes(lambda: len(samples) > 2)
     count = len(samples)
     time.sleep(0.02)
     assert len(samples) == count
     begun = time.monotonic()
-    with matmul.sampled(lambda: time.sleep(30)):
+    with gpu_state.sampled(lambda: time.sleep(30)):
         pass
     assert time.monotonic() - begun < 20
 
@@ -426,7 +509,7 @@ class Driver:
 
 
 def test_the_driver_names_the_gpus():
-    assert matmul.cuda_devices(Driver()) == [
+    assert gpu_devices.cuda_devices(Driver()) == [
         {"uuid": "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "bus_id": "0000:1B:00.0", "name": "NVIDIA H100 80GB HBM3"},
         {"uuid": "GPU-00000000-0000-0000-0000-000000000000", "bus_id": "0000:43:00.0", "name": "NVIDIA H100 80GB HBM3"},
     ]
@@ -434,7 +517,7 @@ def test_the_driver_names_the_gpus():
 
 def test_the_driver_s_error_is_told_with_its_text():
     with pytest.raises(RuntimeError, match=r"cuInit: error 802 \(system not yet initialized\)"):
-        matmul.cuda_devices(Driver(error=802))
+        gpu_devices.cuda_devices(Driver(error=802))
 
 
 def test_a_device_that_is_not_there_is_an_error(monkeypatch):
@@ -535,16 +618,16 @@ def test_a_gpu_whose_worker_gave_no_answer_is_still_named(led):
 def test_a_worker_that_cannot_be_killed_is_abandoned(monkeypatch):
     sent = []
     stuck = SimpleNamespace(process=SimpleNamespace(poll=lambda: None, send_signal=sent.append))
-    monkeypatch.setattr(matmul, "TERM_SECONDS", 0.01)
-    monkeypatch.setattr(matmul, "KILL_SECONDS", 0.01)
-    assert matmul.end([stuck], grace=0.01) == [stuck]
+    monkeypatch.setattr(gpu_workers, "TERM_SECONDS", 0.01)
+    monkeypatch.setattr(gpu_workers, "KILL_SECONDS", 0.01)
+    assert gpu_workers.end([stuck], grace=0.01) == [stuck]
     assert sent == [signal.SIGTERM, signal.SIGKILL]
 
 
 def test_an_abandoned_worker_is_told_from_one_that_was_ended(monkeypatch):
-    monkeypatch.setattr(matmul, "end", lambda workers: workers)
+    monkeypatch.setattr(gpu_workers, "end", lambda workers: workers)
     stuck = SimpleNamespace(lost="")
-    matmul.gather([stuck], lambda _: False, 0, "measuring")
+    gpu_workers.gather([stuck], lambda _: False, 0, "measuring")
     assert stuck.lost.endswith("its process could not be killed and was abandoned")
 
 
@@ -638,7 +721,7 @@ def test_no_worker_outlives_a_parent_that_was_killed(busy):
 @pytest.mark.parametrize(
     ("argv", "tasks"),
     [
-        ([], [("float16", 8192), ("float16", 16384), ("float32", 8192)]),
+        ([], matmul.GPU_TASKS),
         (["--device", "cpu"], [("float32", 2048)]),
         (["--dtype", "float32"], [("float32", 8192)]),
         (["--dtype", "bfloat16"], [("bfloat16", 8192)]),
@@ -674,7 +757,7 @@ def test_options_that_make_no_sense_are_refused(argv, capsys):
 
 
 def test_cublas_is_unknown_where_none_is_loaded():
-    assert matmul.cublas_version() is None
+    assert gpu_devices.cublas_version() is None
 
 
 def test_cublas_says_its_version_itself(tmp_path):
@@ -685,7 +768,7 @@ def test_cublas_says_its_version_itself(tmp_path):
     library = tmp_path / "libcublas.so.12"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     code = f"import ctypes, sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); ctypes.CDLL({str(library)!r})\n"
-    code += "import matmul; print(matmul.cublas_version())"
+    code += "import gpu_devices; print(gpu_devices.cublas_version())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "12.4.5\n"
 
 

@@ -13,7 +13,6 @@ import engines
 import pytest
 
 from nodeready import baseline
-from nodeready.acquire import container_probe
 from nodeready.evidence.capture import Evidence
 from nodeready.evidence.probe import Probe
 from nodeready.evidence.recording import Recording
@@ -21,6 +20,7 @@ from nodeready.evidence.runner import run
 from nodeready.facts import container_files, docker, other_engines, podman
 from nodeready.facts.cdi import CDI_SPEC
 from nodeready.gate import terms_of
+from nodeready.load import container_probe
 from nodeready.node import Node
 from nodeready.reading import Known, Unknown
 from nodeready.simulate.build import build

@@ -13,8 +13,9 @@ from nodeready.gate import Gate, Request
 from nodeready.node.catalogue import PROBES, quick_probes
 from nodeready.simulate.write import simulate, simulate_commands
 
-# what is not in evidence, and what a live run reads by its own Python
-NOT_BY_NAME = ("torch", "matmul", "container-gpus", "nvml", "squeue")
+# what a quick run never asks, though evidence holds it; and what a live run reads by its own Python or not at all
+LOADS = ("matmul", "allreduce", "copies", "patterns", "rdma-write", "drive-read")
+NOT_BY_NAME = (*LOADS, "torch", "container-gpus", "nvml", "squeue")
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,14 @@ def judged(found):
     }
 
 
+def evidence_of(folder, faults=()):
+    """The evidence that a quick run would have gathered."""
+    simulate("sxm", folder, faults)
+    for name in LOADS:
+        (folder / name).unlink()
+    return str(folder)
+
+
 @pytest.fixture
 def run(tmp_path, checks):
     """One quick run in process: live, or of evidence."""
@@ -152,8 +161,7 @@ def run(tmp_path, checks):
     ids="+".join,
 )
 def test_a_live_run_says_what_a_run_of_the_evidence_says(faults, tmp_path, monkeypatch, run):
-    simulate("sxm", tmp_path / "evidence", faults)
-    by_evidence = run(evidence=str(tmp_path / "evidence"))
+    by_evidence = run(evidence=evidence_of(tmp_path / "evidence", faults))
     simulate_commands("sxm", tmp_path / "node", PROBES, faults)
     monkeypatch.setenv("PATH", f"{tmp_path / 'node'}{os.pathsep}{os.environ['PATH']}")
     live = run()
@@ -163,8 +171,7 @@ def test_a_live_run_says_what_a_run_of_the_evidence_says(faults, tmp_path, monke
 
 def test_a_dead_driver_is_the_same_failure_live(tmp_path, monkeypatch, run):
     """Messages differ in one thing: NVML is asked by the suite's own Python, which a folder cannot answer for."""
-    simulate("sxm", tmp_path / "evidence", ["driver-not-loaded"])
-    by_evidence = run(evidence=str(tmp_path / "evidence"))
+    by_evidence = run(evidence=evidence_of(tmp_path / "evidence", ["driver-not-loaded"]))
     simulate_commands("sxm", tmp_path / "node", PROBES, ["driver-not-loaded"])
     monkeypatch.setenv("PATH", f"{tmp_path / 'node'}{os.pathsep}{os.environ['PATH']}")
     live = run()
@@ -179,8 +186,7 @@ def test_the_gate_itself_runs_on_a_healthy_node(sxm, tmp_path, gate_run, run):
     )
     assert process.returncode == 0, process.stdout
     assert "ACCEPTED at tier quick" in process.stdout
-    simulate("sxm", tmp_path / "evidence")
-    assert judged(json.loads(json.dumps(found))) == run(evidence=str(tmp_path / "evidence"))
+    assert judged(json.loads(json.dumps(found))) == run(evidence=evidence_of(tmp_path / "evidence"))
 
 
 def test_no_probe_is_left_out_but_those_of_a_python():

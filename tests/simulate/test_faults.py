@@ -6,6 +6,7 @@ from nodeready import baseline
 from nodeready.simulate.build import build
 from nodeready.simulate.faults import faults
 from nodeready.simulate.faults.driverless import CONSISTENCY
+from nodeready.simulate.faults.fault import BY_LOAD_OF_ALL
 from nodeready.simulate.shapes import SHAPES
 
 FAULTS = {node_type: {fault.name: fault for fault in faults(node_type)} for node_type in SHAPES}
@@ -98,12 +99,20 @@ NEVER_BAD = {
         "nvlink.links-active",
         "nvlink.errors",
         "nvlink.peers",
+        "nvlink.bandwidth",
         "container.gpu-visible",
         *CONSISTENCY,
+        *BY_LOAD_OF_ALL,
         *_NO_SWITCH,
     },
     # of two GPUs none is the odd one
-    "nvl": {"gpu.compute-capability", "consistency.idle-power", "consistency.idle-temperature", *_NO_SWITCH},
+    "nvl": {
+        "gpu.compute-capability",
+        "consistency.idle-power",
+        "consistency.idle-temperature",
+        "consistency.matmul-rate",
+        *_NO_SWITCH,
+    },
     "h200-nvl": {"gpu.compute-capability"},
     # with its only GPU gone nvidia-smi gives no answer, inside a container neither
     "sxm-1": {"gpu.count", "container.gpu-visible"},

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _collect_here(arguments: argparse.Namespace) -> int:
+    import socket
+
     from nodeready.acquire import SUDO, beyond_this_user
     from nodeready.collector import ProbesOfZip
     from nodeready.evidence.capture import Evidence
@@ -92,7 +92,7 @@ def _collect_here(arguments: argparse.Namespace) -> int:
 
     host, started = socket.gethostname(), time.time()
     target = _free(Path(arguments.out or _name(host, started)))
-    for line in beyond_this_user(sudo=arguments.sudo, uid=os.geteuid()):
+    for line in beyond_this_user(quick_probes(), sudo=arguments.sudo, uid=os.geteuid()):
         say(line)
     asked = ProbesOfZip(quick_probes())
     node = LiveNode(host, lambda _: None, SUDO if arguments.sudo else ())
@@ -106,6 +106,9 @@ def _collect_here(arguments: argparse.Namespace) -> int:
 
 def _collect_there(arguments: argparse.Namespace) -> int:
     """A capture of each host, side by side; 10 where a host gave nothing or not all."""
+    import socket
+    from concurrent.futures import ThreadPoolExecutor
+
     from nodeready.acquire import SUDO
     from nodeready.evidence.remote import RemoteNode
     from nodeready.evidence.transport import Transport, Way, host_name, host_specs

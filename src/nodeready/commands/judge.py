@@ -46,6 +46,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, write the run folder, say the summary and what differs; the exit status is the gate's."""
+    gc.disable()  # a short life with one big result: collecting it again and again costs a tenth of the run
     from nodeready import earlier, outputs, results
     from nodeready.check import load_checks
     from nodeready.gate import Gate, Request
@@ -66,14 +67,13 @@ def run(arguments: argparse.Namespace) -> int:
             report_only=arguments.report_only,
         )
     )
-    gc.disable()  # a short life with one big result: collecting it again and again costs a tenth of the run
     folder = gate.make_folder()
     judging = gate.gather(lambda text: say(visible_lines(text, 4000)))
     judging.run_all(load_checks())
     found = results.build(gate, judging)
     differs = first.compared(found, folder)
-    outputs.write(gate, found, with_report=True)
-    *summary, sentence = outputs.summary(gate, found, colour=sys.stdout is not None and sys.stdout.isatty())
+    seen = outputs.write(gate, found, with_report=True)
+    *summary, sentence = outputs.summary(gate, seen, colour=sys.stdout is not None and sys.stdout.isatty())
     for line in (*summary, *differs, sentence):
         say(line)
     return int(found["exit_status"])

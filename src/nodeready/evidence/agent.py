@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from nodeready.evidence import frames
 from nodeready.evidence.live import LiveNode
 from nodeready.evidence.probe import Probe
+from nodeready.evidence.script import runnable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,15 +80,15 @@ def _argument(text: str, node: str, scripts: dict[str, str], held: list[int]) ->
     if text == NODENAME:
         return node.partition(".")[0]
     if text.startswith(SCRIPT):
-        return in_memory(scripts[text[len(SCRIPT) :]], held)
+        return in_memory(runnable(text[len(SCRIPT) :], scripts.get), held)
     return text
 
 
-def in_memory(source: str, held: list[int]) -> str:
-    """A path to the text that other processes of this user can read and that no disk holds."""
+def in_memory(source: bytes, held: list[int]) -> str:
+    """A path to these bytes that other processes of this user can read and that no disk holds."""
     descriptor = os.memfd_create("nodeready-probe")
     with os.fdopen(os.dup(descriptor), "wb") as handle:
-        handle.write(source.encode())
+        handle.write(source)
     held.append(descriptor)
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 

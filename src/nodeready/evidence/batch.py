@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from nodeready.evidence import frames
 from nodeready.evidence.agent import NODENAME, PYTHON, SCRIPT
 from nodeready.evidence.recording import Ended, Recording
+from nodeready.evidence.script import gathered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,6 +35,7 @@ _TRAVELS = (
     "capture",
     "live",
     "frames",
+    "script",
     "agent",
 )  # in the order they import each other
 # what the shell of a target runs: the agent under a Python that is new enough, else the probes by the shell itself
@@ -131,7 +133,7 @@ class Batch:
             return PYTHON
         path = Path(text)
         if path.suffix == ".py" and path.is_file():
-            self._scripts[path.name] = path.read_text(encoding="utf-8")
+            self._scripts.update(gathered(path.name, lambda name: _text(path.with_name(name))))
             return SCRIPT + path.name
         return text
 
@@ -201,6 +203,10 @@ def unheard(probe: Probe, ended: Ended, reason: str, python: str) -> Recording:
 
 def _script_name(text: str) -> str:
     return Path(text).name if text.endswith(".py") else text
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def _object(payload: bytes) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import re
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.small_files import closing, is_whole
@@ -36,8 +36,7 @@ _CRITICAL = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One entry: `at` is in Unix time by the BMC's clock, None where it had none; not `asserted` where it ended."""
 
     number: str
@@ -52,8 +51,7 @@ class Event:
         return self.asserted and _CRITICAL.search(f"{self.sensor} {self.said}") is not None
 
 
-@dataclass(frozen=True)
-class Log:
+class Log(NamedTuple):
     """The entries, the oldest first; `whole` is false where the closing line is missing."""
 
     entries: tuple[Event, ...]

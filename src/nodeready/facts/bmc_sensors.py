@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.small_files import closing, is_whole
@@ -57,8 +57,7 @@ _STATES = {
 }
 
 
-@dataclass(frozen=True)
-class Sensor:
+class Sensor(NamedTuple):
     """One sensor: its `kind`, its state (`ok`, `no reading`, or how bad), its number with unit, and its words.
 
     `value` is None where the sensor gives no number; `words` are the states that it asserts.
@@ -72,8 +71,7 @@ class Sensor:
     words: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Sensors:
+class Sensors(NamedTuple):
     """All that the BMC listed, in its order; `whole` is false where the closing line is missing."""
 
     listed: tuple[Sensor, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts import small_files
@@ -40,8 +40,7 @@ _LOOPBACK = ("0100007F", "00000000000000000000000001000000")
 _WRITE_BY_ALL = 0o002
 
 
-@dataclass(frozen=True)
-class ContainerFiles:
+class ContainerFiles(NamedTuple):
     """What was found.
 
     `open_sockets` are sockets of engines that every user may write to, of `sockets` in all;

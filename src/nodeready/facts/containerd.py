@@ -7,7 +7,7 @@ not to be seen there. So no parser of it is here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import lines
@@ -19,8 +19,7 @@ _PARTS = ("Client", "Server")
 _VERSION = re.compile(r"v?([0-9]{1,5}(?:\.[0-9]{1,5}){1,3}(?:[-~+][0-9A-Za-z.~+-]{1,40})?)")
 
 
-@dataclass(frozen=True)
-class Containerd:
+class Containerd(NamedTuple):
     """The version of the client, and that of the daemon, which only a daemon that answers tells."""
 
     client_version: Reading[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodeready.evidence.probe import Probe
 from nodeready.facts.probe_document import shown
@@ -41,8 +41,7 @@ class TestResult:
     said: str = ""
 
 
-@dataclass(frozen=True)
-class DcgmDiag:
+class DcgmDiag(NamedTuple):
     """All results of one output, over all iterations.
 
     `serials` are the serial numbers of entities, `error` is the diagnostic's own word why it could not

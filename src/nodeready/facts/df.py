@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import lines
@@ -23,8 +23,7 @@ DF = command("sh", "-c", _SCRIPT, name="df", family="files", serves=("storage.sp
 _ROW = re.compile(r"(\S.*?) ([0-9]{1,20}|-) ([0-9]{1,20}|-) (-?[0-9]{1,20}|-) ([0-9]{1,3}%|-) (/.*)")
 
 
-@dataclass(frozen=True)
-class Space:
+class Space(NamedTuple):
     """One file system: the shares of bytes and of inodes that are free, in percent.
 
     `inodes_free` is unknown with `unlimited` true where the file system makes them as it needs them.

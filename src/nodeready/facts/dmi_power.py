@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.small_files import closing, is_whole
@@ -24,8 +24,7 @@ _HANDLE = re.compile(r"Handle 0x[0-9A-Fa-f]{1,8}, DMI type 39, [0-9]{1,5} bytes\
 _WATTS = re.compile(r"([0-9]{1,6}) W")
 
 
-@dataclass(frozen=True)
-class Supply:
+class Supply(NamedTuple):
     """One power supply: whether it is there, and the most that it can give."""
 
     name: str

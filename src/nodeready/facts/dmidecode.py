@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import is_cut, lines
@@ -21,8 +21,7 @@ _ARRAY, _DEVICE = 16, 17
 _REFUSALS = ("No SMBIOS nor DMI entry point found", "Permission denied", "Operation not permitted")
 
 
-@dataclass(frozen=True)
-class Dimm:
+class Dimm(NamedTuple):
     """One slot of the board: `size` is 0 where it is empty; the speeds are in MT/s."""
 
     locator: str
@@ -33,8 +32,7 @@ class Dimm:
     serial: str
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """The slots in the order of the tables, and the sum of what sits in them.
 
     `installed` is unknown as soon as one size is, or where the arrays announce more slots than the
@@ -45,8 +43,7 @@ class Memory:
     installed: Reading[Quantity]
 
 
-@dataclass(frozen=True)
-class _Block:
+class _Block(NamedTuple):
     handle: str
     kind: int
     fields: dict[str, str]

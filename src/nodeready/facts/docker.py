@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import is_cut, lines, word
@@ -18,8 +18,7 @@ _REFUSALS = ("Cannot connect to the Docker daemon", "permission denied while try
 _LISTS_DEVICES = (28, 2)
 
 
-@dataclass(frozen=True)
-class Docker:
+class Docker(NamedTuple):
     """The engine's own word; `runtimes` are sorted, `cdi_devices` are names such as nvidia.com/gpu=0.
 
     `cgroup_driver` is `systemd` or `cgroupfs`, `cgroup_version` is 1 or 2, `runc_version` such as 1.3.6.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts import small_files
@@ -31,8 +31,7 @@ _CONTROLLER = re.compile(r".*/mc/(mc[0-9]{1,4})/(ue_count|ce_count)")
 _DIMM = re.compile(r"(.*/mc/mc[0-9]{1,4}/dimm[0-9]{1,4})/dimm_(ue|ce)_count")
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(NamedTuple):
     """Uncorrected and corrected errors of all controllers; the note names the DIMMs that had some."""
 
     controllers: int

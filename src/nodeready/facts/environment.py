@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import is_cut, lines
@@ -23,8 +23,7 @@ _LINE = re.compile(r"(process|file):([A-Za-z_][A-Za-z0-9_]{0,80})=(.{0,4000})")
 _END = "end"
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     """One variable, and where it was found: `process` for this login's, or the file's path."""
 
     name: str

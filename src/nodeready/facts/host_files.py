@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts import small_files
@@ -56,8 +55,7 @@ _ARRAY = re.compile(r"(md[0-9A-Za-z_]{1,30}) : (active|inactive)\b(.*)")
 _MEMBERS = re.compile(r"\[([0-9]{1,4})/([0-9]{1,4})\] \[([U_]{1,400})\]")
 
 
-@dataclass(frozen=True)
-class HostFiles:
+class HostFiles(NamedTuple):
     """What the files say.
 
     `kernel` is the release without what a distribution appends. `governor` is the governor of all

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import lines, word
@@ -54,8 +53,7 @@ _OTHER_WORDS = {"phys state": "physical state"}
 Said = dict[str, list[str]]
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(NamedTuple):
     """One port of one adapter.
 
     `state` is a word such as `Active`, `Down`, `Initializing`; `physical_state` one such as `LinkUp`,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import lines, word
@@ -28,8 +27,7 @@ _MEGABITS = re.compile(r"[0-9]{1,10}")
 _NO_SPEED = (0, 2**32 - 1)
 
 
-@dataclass(frozen=True)
-class Interface:
+class Interface(NamedTuple):
     """One interface; `operstate` is a word such as `UP` or `DOWN`, `link_type` one such as `infiniband` or `ether`."""
 
     name: str

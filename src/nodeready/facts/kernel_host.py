@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +28,6 @@ _KINDS = {
     HANG: r"soft lockup - CPU|hard LOCKUP|task \S{1,40} blocked for more than [0-9]{1,6} seconds"
     r"|rcu.{0,40}(?:detected stalls|self-detected stall)",
 }
-_PATTERNS = {kind: re.compile(pattern) for kind, pattern in _KINDS.items()}
 _ANY = re.compile("|".join(f"(?:{pattern})" for pattern in _KINDS.values()))
 # what firmware reports comes as a record of several lines: its weight first, then its part
 _RECORD = re.compile(r"\{[0-9]{1,9}\}\[Hardware Error\]: +(event severity|section_type): (.{1,60})")
@@ -39,8 +37,7 @@ _BANK = re.compile(
 _UNCORRECTED_BIT = 61
 
 
-@dataclass(frozen=True)
-class HostEvent:
+class HostEvent(NamedTuple):
     """One line that tells of a fault: its kind, and its text without the time."""
 
     kind: str
@@ -68,7 +65,8 @@ def events(text: Iterable[str]) -> tuple[HostEvent, ...]:
         elif bank:
             kind = MEMORY_LOST if int(bank[1], 16) >> _UNCORRECTED_BIT & 1 else MEMORY_MENDED
         else:
-            kind = next((kind for kind, pattern in _PATTERNS.items() if pattern.search(line)), "")
+            # compiled when the first fault is found: most logs hold none
+            kind = next((kind for kind, pattern in _KINDS.items() if re.search(pattern, line)), "")
         if kind:
             found.append(HostEvent(kind, said(line)))
     return tuple(found)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.bus_id import normal_bus_id
 from nodeready.facts.kernel_host import HostEvent, events
 from nodeready.facts.kernel_links import link_events
+from nodeready.facts.kernel_modules import refused_modules
 from nodeready.facts.kernel_pcie import PcieEvent, pcie_events
 from nodeready.facts.kernel_time import first_moment
 from nodeready.facts.text import is_cut, lines
@@ -63,8 +63,7 @@ _RECORD = 8
 _REFUSALS = ("Operation not permitted", "Permission denied", "-- No entries --", "No journal files were")
 
 
-@dataclass(frozen=True)
-class Xid:
+class Xid(NamedTuple):
     """One error of the GPU driver; `text` is what follows the code, `line` the whole line.
 
     `code` is 0 where the line is an Xid whose code can't be read. One line may hold several.
@@ -76,8 +75,7 @@ class Xid:
     line: str
 
 
-@dataclass(frozen=True)
-class SXid:
+class SXid(NamedTuple):
     """One error of an NVSwitch; `fatal` is its own word, None where it has none.
 
     `code` is 0 where the line is an SXid whose code can't be read. One line may hold several.
@@ -90,8 +88,7 @@ class SXid:
     line: str
 
 
-@dataclass(frozen=True)
-class KernelLog:
+class KernelLog(NamedTuple):
     """What one log says, in its order and with its repetitions.
 
     `fallen_off` are the bus ids of lost GPUs in lines other than an Xid's (or `UNKNOWN_BUS`),
@@ -100,7 +97,8 @@ class KernelLog:
     whole and was left out: an error could have stood there. `driver_seen` is true where any line is
     one of the NVIDIA driver's modules: a log without any can't tell of GPU errors. `host` are the faults of
     the host's own memory, drives and file systems, `links` those of NVLinks and network adapters, `pcie` errors of PCI
-    Express. `begins` and `ends` are the times of its first and last line, None where they tell none.
+    Express. `refused` are the kernel's words on modules that it did not take. `begins` and `ends` are the times of its
+    first and last line, None where they tell none.
     """
 
     xids: tuple[Xid, ...]
@@ -114,6 +112,7 @@ class KernelLog:
     host: tuple[HostEvent, ...] = ()
     links: tuple[HostEvent, ...] = ()
     pcie: tuple[PcieEvent, ...] = ()
+    refused: tuple[str, ...] = ()
     begins: Moment | None = None
     ends: Moment | None = None
 
@@ -146,6 +145,7 @@ def parse(data: bytes) -> KernelLog | Unknown:
         host=events(text),
         links=link_events(text),
         pcie=pcie_events(text),
+        refused=refused_modules(text),
         begins=first_moment(text),
         ends=first_moment(reversed(text)),
     )

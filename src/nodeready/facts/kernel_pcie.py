@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodeready.facts.bus_id import normal_bus_id
 from nodeready.facts.kernel_host import said
@@ -27,8 +26,7 @@ _WORDS = ("PCIe", "pciehp", "DPC:", "[Hardware Error]")
 _MENDED = ("corrected", "correctable", "info")
 
 
-@dataclass(frozen=True)
-class PcieEvent:
+class PcieEvent(NamedTuple):
     """One event of a device, at its bus id: its weight, and its text without the time."""
 
     weight: str

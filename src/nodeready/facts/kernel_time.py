@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,8 +19,7 @@ BOOT, WALL = "boot", "wall"
 _TRIED = 200  # lines at either end of a log
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """Seconds by one of two clocks: since `boot`, or since 1970 (`wall`)."""
 
     clock: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import file
 from nodeready.facts.text import lines
@@ -15,8 +15,7 @@ UNLIMITED = 2**63 - 1
 _ROW = re.compile(r"Max ([a-z ]{3,25}?) {2,}(unlimited|[0-9]{1,20}) +(unlimited|[0-9]{1,20}) +[a-z]*\s*")
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """The hard limits, which a process can raise its own to; without one it is `UNLIMITED`."""
 
     locked_bytes: Reading[int]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import lines, word
@@ -25,8 +24,7 @@ _LATER = "NUMA node(s)"
 _Said = dict[str, set[str]]
 
 
-@dataclass(frozen=True)
-class Cpu:
+class Cpu(NamedTuple):
     """The processors of one node.
 
     `cores_per_socket` and `threads_per_core` are what the kernel was told: a virtual machine often

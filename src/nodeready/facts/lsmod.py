@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command, file
 from nodeready.facts.text import is_cut, lines
@@ -18,8 +18,7 @@ _USES = re.compile(r"[0-9]{1,10}|-[0-9]{0,9}")
 _LIVE = "Live"
 
 
-@dataclass(frozen=True)
-class Modules:
+class Modules(NamedTuple):
     """The modules of one listing; `gaps` says why one that is not in it may be loaded all the same, else ''."""
 
     names: frozenset[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.bus_id import normal_bus_id
@@ -43,8 +43,7 @@ _VENDOR_NAMES = {number: name for name, number in _VENDORS.items()}
 _NVIDIA = "NVIDIA Corporation"
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """One PCI function; `bus_id` is in normal form, `readable` false where its registers do not answer.
 
     `link_generation` and `link_width` are the link as it trained (LnkSta), the `_max` ones what the
@@ -92,8 +91,7 @@ class Device:
         return self.is_nvidia and (self.class_code == "0680" or self.class_name == "Bridge")
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """All devices by bus id, in the order of the listing; `cut` where the listing visibly stops short."""
 
     devices: dict[str, Device]
@@ -237,8 +235,7 @@ def _field(block: str, name: str) -> str:
 
 def _contradicted(one: Device, other: Device) -> Device:
     twice = Unknown(f"lspci lists {one.bus_id} twice")
-    return replace(
-        other,
+    return other._replace(
         vendor_device=twice,
         readable=one.readable and other.readable,
         link_generation=twice,

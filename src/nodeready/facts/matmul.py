@@ -8,27 +8,31 @@ from typing import Any
 
 from nodeready.evidence.probe import Probe
 from nodeready.facts.bus_id import normal_bus_id
-from nodeready.facts.probe_document import document, number, shown, text
+from nodeready.facts.probe_document import number, shown, text
+from nodeready.facts.probe_document import results as results_of
 from nodeready.quantity import Quantity
 from nodeready.reading import Known, Reading, Unknown, first_unknown
 
 Key = tuple[str, str, int]
 
 _VERSION = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}")
+_DIGEST = re.compile(r"[0-9a-f]{16}")
 _BIT = re.compile(r"0x[0-9a-f]{1,16}")
-# batches of a healthy GPU differ by a few per cent of their mean
-_UNSTEADY = 0.5
+# batches of a healthy GPU differ by a few per cent of their mean, and a floor stands about a sixth below its rate:
+# where they differ by a tenth, a twentieth of them may lie beyond that floor whichever side the median is on
+_UNSTEADY = 0.1
+_ALSO = ("compute.repeatable", "consistency.products", "consistency.matmul-rate", "power.draw")
 
 
-def matmul_probe(python: str, script: str, *, deadline: float = 600.0) -> Probe:
+def matmul_probe(python: str, script: str, *, deadline: float = 300.0) -> Probe:
     """The probe under the Python of the environment that runs jobs, on all GPUs at once.
 
-    Each of the three products takes about 10 s; the script's own deadline is 60 s shorter than the
+    Each of the seven products takes about 10 s; the script's own deadline is 60 s shorter than the
     probe's, so that it can still end its workers and say which GPU gave no answer. Exit status 3
     says that there is no torch, which the document explains.
     """
     argv = (python, script, "--device", "all", "--deadline", f"{deadline - 60:g}")
-    serves = ("compute.matmul-fp16", "compute.matmul-fp32")
+    serves = (*(f"compute.matmul-{kind}" for kind in ("fp16", "bf16", "fp8", "tf32", "fp32", "fp64")), *_ALSO)
     return Probe("matmul", argv, deadline=deadline, family="load", tier="acceptance", answers=(0, 3), serves=serves)
 
 
@@ -37,18 +41,24 @@ class Result:
     """One product on one GPU: its dtype and size are in the key.
 
     `tflops` is the median over batches and `p5` the rate that 95 % of them reach, `cv` their standard
-    deviation over their mean: both rates are unknown where any of these or `iterations` is, or where they
-    contradict each other. `clock` is the median SM clock meanwhile, `events` the share of samples
-    in which each clock event reason was active, by NVML's bit. `uuid` is the GPU's by the entry.
-    `error` is empty or the probe's sentence.
+    deviation over their mean: both rates are unknown where any of these or `iterations` is, where they
+    contradict each other, or where the rate never got steady. `repeatable` says that the product came out
+    the same to the last bit each time, and `digest` is a number of those bits. `clock` and `power` are
+    medians meanwhile, `margin` is the least T.Limit, `events` the share of samples in which each clock
+    event reason was active, by NVML's bit. `uuid` is the GPU's by the entry. `error` is empty or the
+    probe's sentence.
     """
 
     tflops: Reading[Quantity]
     p5: Reading[Quantity]
     cv: Reading[float]
     verified: Reading[bool]
+    repeatable: Reading[bool]
+    digest: Reading[str]
     iterations: Reading[int]
     clock: Reading[Quantity]
+    power: Reading[Quantity]
+    margin: Reading[Quantity]
     events: Reading[dict[int, float]]
     uuid: Reading[str]
     error: str = ""
@@ -97,15 +107,10 @@ def parse(data: bytes) -> Matmul | Unknown:
     >>> parse(b'{"probe": "matmul", "schema": 1, "results": [], "error": "this Python has no torch"}').reason
     'this Python has no torch'
     """
-    found = document(data, "matmul", 1)
-    if isinstance(found, Unknown):
-        return found
-    entries, error = found.get("results"), found.get("error")
-    if error is not None:
-        said = isinstance(error, str) and error.strip()
-        return Unknown(said or f"error of the matmul probe reads {shown(error)}")
-    if not isinstance(entries, list):
-        return Unknown(f"results of the matmul probe reads {shown(entries)}, no list")
+    read = results_of(data, "matmul", 1)
+    if isinstance(read, Unknown):
+        return read
+    found, entries = read
     inputs = _inputs(found.get("inputs"))
     results: dict[Key, Result] = {}
     unplaced = unplaced_wrong = 0
@@ -142,7 +147,8 @@ def _inputs(value: Any) -> Reading[str]:
 
 def _nothing(reason: str, error: str = "", uuid: Reading[str] | None = None) -> Result:
     gap = Unknown(reason)
-    return Result(gap, gap, gap, gap, gap, gap, gap, gap if uuid is None else uuid, error)
+    figures = (gap, gap, gap, gap, gap, gap, gap, gap, gap, gap, gap)  # all but the last two
+    return Result(*figures, gap if uuid is None else uuid, error)
 
 
 def _result(entry: dict[str, Any], inputs: Reading[str]) -> Result:
@@ -152,7 +158,7 @@ def _result(entry: dict[str, Any], inputs: Reading[str]) -> Result:
         return _nothing(said, error=said, uuid=uuid)
     tflops, p5 = number(entry.get("tflops"), "tflops"), number(entry.get("p5"), "p5")
     cv, iterations = number(entry.get("cv"), "cv", zero=True), _iterations(entry.get("iterations"))
-    gap = first_unknown(tflops, p5, cv, iterations, inputs)
+    gap = first_unknown(tflops, p5, cv, iterations, inputs, _warm(entry))
     if gap is None:
         gap = _contradiction(tflops.value, p5.value, cv.value)
     if gap is not None:
@@ -162,11 +168,23 @@ def _result(entry: dict[str, Any], inputs: Reading[str]) -> Result:
         p5=p5.map(lambda rate: Quantity(rate, "TFLOPS")),
         cv=cv,
         verified=_verified(entry.get("verified"), inputs),
+        repeatable=_repeatable(entry),
+        digest=_digest(entry.get("digest")),
         iterations=iterations,
         clock=_clock(entry.get("clocks")),
+        power=_meanwhile(entry, "power_w", "median").map(lambda watts: Quantity(watts, "W")),
+        margin=_meanwhile(entry, "margin_c", "min", negative=True).map(lambda degrees: Quantity(degrees, "degC")),
         events=_events(entry.get("events")),
         uuid=uuid,
     )
+
+
+def _warm(entry: dict[str, Any]) -> Reading[bool]:
+    """Whether the warm-up ended with a rate that had settled; a document that does not say so is taken at its cv."""
+    steady = entry.get("steady", True)
+    if not isinstance(steady, bool):
+        return Unknown(f"steady reads {shown(steady)}")
+    return Known(steady) if steady else Unknown("the rate was not steady: it still moved when the warm-up ended")
 
 
 def _contradiction(median: float, p5: float, cv: float) -> Unknown | None:
@@ -184,6 +202,29 @@ def _verified(value: Any, inputs: Reading[str]) -> Reading[bool]:
     if value and isinstance(inputs, Unknown):  # zeros multiply right on any GPU
         return inputs
     return Known(value)
+
+
+def _repeatable(entry: dict[str, Any]) -> Reading[bool]:
+    """One product proves nothing of the next: it has to have been made again at least once."""
+    value, repeats = entry.get("repeatable"), entry.get("repeats")
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        return Unknown(f"repeats reads {shown(repeats)}: the product was not made again")
+    return Known(value) if isinstance(value, bool) else Unknown(f"repeatable reads {shown(value)}")
+
+
+def _digest(value: Any) -> Reading[str]:
+    if not isinstance(value, str) or not _DIGEST.fullmatch(value):
+        return Unknown(f"digest reads {shown(value)}, no 16 hexadecimal digits")
+    return Known(value)
+
+
+def _meanwhile(entry: dict[str, Any], name: str, which: str, *, negative: bool = False) -> Reading[float]:
+    """What was sampled while the products ran."""
+    events = entry.get("events")
+    figures = events.get(name) if isinstance(events, dict) else None
+    if not isinstance(figures, dict):
+        return Unknown(f"{name} was not read during the run")
+    return number(figures.get(which), name, negative=negative)
 
 
 def _iterations(value: Any) -> Reading[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import file
 from nodeready.facts.text import is_cut, lines
@@ -17,8 +17,7 @@ _SWAP = re.compile(r"SwapTotal:\s+([0-9]{1,15}) kB\s*")
 _NEXT = re.compile(r"MemFree:\s+[0-9]{1,15} kB\s*")
 
 
-@dataclass(frozen=True)
-class Meminfo:
+class Meminfo(NamedTuple):
     """What the kernel says of its memory; `total` and `swap` are in KiB, which that file writes as kB."""
 
     total: Reading[Quantity]

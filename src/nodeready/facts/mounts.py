@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import file
 from nodeready.facts.text import is_cut, lines
@@ -14,8 +14,7 @@ MOUNTS = file("/proc/mounts", serves=("storage.read-only",))
 _ROW = re.compile(r"(\S+) (/\S*) (\S+) (\S+) [0-9]+ [0-9]+")
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(NamedTuple):
     """One mount: what is mounted, where, the file system's type, and whether it is read-only."""
 
     device: str

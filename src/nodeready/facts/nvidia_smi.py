@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nodeready.facts import nvidia_smi_values as values
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 Form = Literal["xml", "text"]
 
 
-@dataclass(frozen=True)
-class Smi:
+class Smi(NamedTuple):
     """One document, GPU by GPU.
 
     `attached` is the header's count of GPUs, unknown where the document does not bear it out. `gpus`

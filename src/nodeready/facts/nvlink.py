@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import is_cut, lines
@@ -27,8 +28,7 @@ class Link:
     speed: Quantity | None
 
 
-@dataclass(frozen=True)
-class LinkStatus:
+class LinkStatus(NamedTuple):
     """One GPU's links, empty where the driver says that all of them are inactive."""
 
     uuid: Reading[str]
@@ -36,8 +36,7 @@ class LinkStatus:
     links: Reading[tuple[Link, ...]]
 
 
-@dataclass(frozen=True)
-class NvLink:
+class NvLink(NamedTuple):
     """The GPUs of one output, by the index that nvidia-smi gave them."""
 
     gpus: dict[int, LinkStatus]

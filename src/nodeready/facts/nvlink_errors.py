@@ -6,7 +6,7 @@ The older counters of NVML (CRC by field value) answer 0 on Hopper whatever happ
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import Probe, command
 from nodeready.facts import uptime
@@ -38,8 +38,7 @@ _KINDS = {
 _COUNT = re.compile(r"[0-9]{1,18}")
 
 
-@dataclass(frozen=True)
-class Counters:
+class Counters(NamedTuple):
     """What one link has counted since the driver was loaded."""
 
     replay: int
@@ -47,16 +46,14 @@ class Counters:
     crc: int
 
 
-@dataclass(frozen=True)
-class GpuCounters:
+class GpuCounters(NamedTuple):
     """One GPU's counters by link; a link that is inactive has none. Links could be missing at the end of a cut list."""
 
     uuid: Reading[str]
     links: Reading[dict[int, Counters]]
 
 
-@dataclass(frozen=True)
-class NvLinkErrors:
+class NvLinkErrors(NamedTuple):
     """One sample: when it was taken (seconds since boot), and the GPUs by nvidia-smi's index."""
 
     uptime: Reading[float]

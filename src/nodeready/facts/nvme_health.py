@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import lines
@@ -41,8 +40,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Health:
+class Health(NamedTuple):
     """One drive: `warning` is its critical warning bits, the spare and what is used are in percent."""
 
     warning: Reading[int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts import small_files
@@ -24,8 +24,7 @@ NVME_SYSFS = command(
 _PATH = re.compile(r".*/nvme/(nvme[0-9]{1,4})/state")
 
 
-@dataclass(frozen=True)
-class Drive:
+class Drive(NamedTuple):
     """One controller; `state` is a word such as `live` or `resetting`, `bus_id` None for one over a network."""
 
     name: str

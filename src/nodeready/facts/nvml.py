@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_GPUS = 64
+# NVML's words for a GPU that is gone until the node restarts, and for one that it lets nobody use until a reset
+LOST, RESET_REQUIRED = "GPU_IS_LOST", "RESET_REQUIRED"
 _SERVES = (
     "driver.version",
     "cuda.driver-version",
@@ -55,7 +57,8 @@ class Nvml:
 
     `gpus` is keyed by normalised bus id; each holds one reading for every name in `nvidia_smi.FIELDS`,
     with the same type of value, and for `MORE`. `device_count` is unknown where the document does not
-    bear it out. `unplaced` says of each index that has no bus id why.
+    bear it out. `unplaced` says of each index that has no bus id why, `refused` of each bus id by which call NVML
+    said that the GPU is lost or waits for a reset.
     """
 
     driver_version: Reading[str]
@@ -63,6 +66,21 @@ class Nvml:
     device_count: Reading[int]
     gpus: dict[str, dict[str, Reading[Any]]]
     unplaced: dict[int, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """The GPUs that nobody can use before the node restarts or resets them, by bus id or index, and NVML's word."""
+        placed = {bus_id: why for bus_id, why in self.refused.items() if why.endswith(LOST)}
+        known = {f"index {index}": why for index, why in sorted(self.unplaced.items())}
+        return placed | {at: why for at, why in known.items() if why.endswith((LOST, RESET_REQUIRED))}
+
+    def gpu_field(self, bus_id: str, name: str) -> Reading[Any]:
+        """A field of one GPU; of one that NVML does not list the reason says which it could not place."""
+        if bus_id in self.gpus:
+            return self.gpus[bus_id][name]
+        unplaced = "".join(f"; index {index}: {why}" for index, why in sorted(self.unplaced.items()))
+        return Unknown(f"NVML lists no GPU at {bus_id}{unplaced}")
 
 
 def _same(convert: Callable[[Any], Any], *names: str) -> dict[str, Datum]:
@@ -165,7 +183,18 @@ def parse(data: bytes) -> Nvml | Unknown:
         device_count=_count(found, len(gpus), len(entries)),
         gpus=gpus,
         unplaced=unplaced,
+        refused={
+            bus_id.value: why
+            for entry, bus_id in zip(entries, places, strict=True)
+            if isinstance(bus_id, Known) and (why := _refusal(entry))
+        },
     )
+
+
+def _refusal(entry: dict[str, Any]) -> str:
+    """The first call that NVML answered with such a word; of a pair it may speak of the other GPU."""
+    errors = table(entry.get("errors")).items()
+    return next((f"{call}: {said(e)}" for call, e in errors if e in (LOST, RESET_REQUIRED) and "P2P" not in call), "")
 
 
 def _fabric_state(entry: dict[str, Any], state: Reading[str]) -> Reading[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import file
 from nodeready.facts.text import is_cut, lines
@@ -17,8 +17,7 @@ _SINGLE = re.compile(r"'([^']*)'")
 _BARE = re.compile(r"(?:[^\s\"'\\$`;&|<>()]|\\.)*")
 
 
-@dataclass(frozen=True)
-class OsRelease:
+class OsRelease(NamedTuple):
     """The fields that name the distribution, as the distribution writes them."""
 
     id: Reading[str]

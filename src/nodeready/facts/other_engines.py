@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.docker import DOCKER_INFO
@@ -27,8 +26,7 @@ _APPTAINER = re.compile(rf"(?:apptainer|singularity|singularity-ce) version {_TE
 _RUNC = re.compile(rf"runc version {_TEXT}")
 
 
-@dataclass(frozen=True)
-class Cri:
+class Cri(NamedTuple):
     """The engine behind the Kubernetes socket, such as `cri-o` or `containerd`, and its version."""
 
     engine: Reading[str]
@@ -57,8 +55,7 @@ def parse_cri_version(data: bytes) -> Cri | Unknown:
     return Cri(Known(name[0]), number)
 
 
-@dataclass(frozen=True)
-class CriInfo:
+class CriInfo(NamedTuple):
     """What containerd's CRI service runs by; `cdi` and `systemd_cgroup` are None where it does not say."""
 
     runtimes: tuple[str, ...]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nodeready.evidence.probe import Probe, command
 from nodeready.facts import small_files, uptime
@@ -61,8 +62,7 @@ class Errors:
     kinds: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class PciFiles:
+class PciFiles(NamedTuple):
     """One sample.
 
     `uptime` is when it was taken. `options` are the words of the kernel's command line. `slots` maps the place

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.bus_id import normal_bus_id
@@ -75,8 +74,7 @@ _NODE = re.compile(r"[0-9]{1,4}")
 _Said = dict[str, set[str]]
 
 
-@dataclass(frozen=True)
-class PciLink:
+class PciLink(NamedTuple):
     """The link of one device to the port above it.
 
     `generation` and `width` are the link as it is now (an idle GPU may have slowed it down), the

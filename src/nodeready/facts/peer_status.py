@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import lines
@@ -23,8 +23,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class PeerStatus:
+class PeerStatus(NamedTuple):
     """The word for each ordered pair of nvidia-smi's indices, by whole rows: `OK`, or what stands in the way."""
 
     gpus: tuple[int, ...]

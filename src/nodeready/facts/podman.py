@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import word
@@ -15,8 +14,7 @@ PODMAN_INFO = command("podman", "info", "--format", "json", family="container", 
 _CGROUPS = {"v1": 1, "v2": 2}
 
 
-@dataclass(frozen=True)
-class Podman:
+class Podman(NamedTuple):
     """The engine's own word; it has none for GPUs: whether a container can get them is for CDI to say.
 
     `runtime` is the OCI runtime that it uses, such as `crun`; `cgroup_version` is 1 or 2, `cgroup_manager`

@@ -34,6 +34,24 @@ def document(data: bytes, probe: str, schema: int) -> dict[str, Any] | Unknown:
     return found
 
 
+def results(data: bytes, probe: str, schema: int) -> tuple[dict[str, Any], list[Any]] | Unknown:
+    """The document and its entries; unknown also where the probe says only an error, or has no list of entries.
+
+    >>> results(b'{"probe": "matmul", "schema": 1, "results": [], "error": "no GPU to measure"}', "matmul", 1).reason
+    'no GPU to measure'
+    """
+    found = document(data, probe, schema)
+    if isinstance(found, Unknown):
+        return found
+    entries, error = found.get("results"), found.get("error")
+    if error is not None:
+        said = isinstance(error, str) and error.strip()
+        return Unknown(said or f"error of the {probe} probe reads {shown(error)}")
+    if not isinstance(entries, list):
+        return Unknown(f"results of the {probe} probe reads {shown(entries)}, no list")
+    return found, entries
+
+
 class _KeyTwiceError(ValueError):
     """A JSON object holds a key twice; its text is the key as it may be shown."""
 
@@ -60,8 +78,8 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def number(value: Any, what: str, *, zero: bool = False) -> Reading[float]:
-    """A finite number above 0 (or 0 too); all else, `true` and "5" among it, is unknown.
+def number(value: Any, what: str, *, zero: bool = False, negative: bool = False) -> Reading[float]:
+    """A finite number above 0 (or 0 too, or any); all else, `true` and "5" among it, is unknown.
 
     >>> number(5, "p5").value, number("5", "p5").reason, number(-1.0, "p5").reason
     (5.0, 'p5 reads "5", no number', 'p5 reads -1.0, which cannot be')
@@ -72,7 +90,7 @@ def number(value: Any, what: str, *, zero: bool = False) -> Reading[float]:
         found = float(value)
     except OverflowError:
         found = math.inf
-    if not math.isfinite(found) or found < 0 or (found == 0 and not zero):
+    if not math.isfinite(found) or (found < 0 and not negative) or (found == 0 and not (zero or negative)):
         return Unknown(f"{what} reads {shown(value)}, which cannot be")
     return Known(found)
 

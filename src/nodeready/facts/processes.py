@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import lines
@@ -32,8 +31,7 @@ PROCESSES = _probe("processes")
 PROCESSES_LATER = _probe("processes-later", after="processes")
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """One process: `state` is D (waits, and cannot be interrupted) or Z (dead); its age is in seconds."""
 
     pid: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodeready.evidence.probe import Probe, command
 from nodeready.facts import small_files, uptime
@@ -111,8 +111,7 @@ class Adapter:
         return any(port.active for port in self.ports)
 
 
-@dataclass(frozen=True)
-class RdmaFiles:
+class RdmaFiles(NamedTuple):
     """What the files say.
 
     `carrier_losses` are by network interface, for those that have a device of their own. `registered`

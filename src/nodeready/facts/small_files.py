@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from nodeready.facts.text import lines, word
 from nodeready.reading import Reading, Unknown
@@ -35,8 +35,7 @@ def is_whole(data: bytes) -> bool:
     return data.endswith(f"{END}\n".encode())
 
 
-@dataclass(frozen=True)
-class SmallFiles:
+class SmallFiles(NamedTuple):
     """The lines of each file by its path, in the output's order; `whole` where the closing line is there."""
 
     values: dict[str, tuple[str, ...]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from nodeready.evidence.probe import command
 from nodeready.facts.text import lines
@@ -35,7 +36,7 @@ class Topology:
     numa_node: dict[str, Reading[int]]
     nics: dict[str, str]
 
-    @property
+    @cached_property
     def gpus(self) -> tuple[str, ...]:
         """The GPUs among the devices."""
         return tuple(device for device in self.devices if _GPU.fullmatch(device))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 _RESTART = "Restart the job; if the error comes back on this GPU with another job, run the acceptance load on it."
 RESET = (
@@ -29,8 +29,7 @@ _FOLLOW = "Follow the Xid before it on the same GPU; alone and in numbers, resta
 _REMAP = "Drain the node and reset the GPU, so that the spare row takes over; then read the row remap state again."
 
 
-@dataclass(frozen=True)
-class XidKind:
+class XidKind(NamedTuple):
     """One code: the driver's name for it, its meaning, how it weighs at the gate, and the next step.
 
     `severity` is fatal, warning, application, info, `remap` (63: it weighs only while the row remap
@@ -187,7 +186,7 @@ def _catalogue() -> dict[int, XidKind]:
     for immediate, later, codes in _BUCKETS:
         told = immediate if later in ("", "IGNORE", immediate) else f"{immediate}, then {later}"
         for code in codes:
-            kinds[code] = replace(kinds[code], nvidia=told)
+            kinds[code] = kinds[code]._replace(nvidia=told)
     return dict(sorted(kinds.items()))
 
 

@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING
 from nodeready import probes
 from nodeready.evidence.probe import Probe
 from nodeready.facts import (
+    allreduce,
     bmc_events,
     bmc_sensors,
     cdi,
     conf_compute,
     container_files,
     containerd,
+    copies,
     dcgm_diag,
+    device_files,
     df,
     dmi_power,
     dmidecode,
     docker,
+    drive_read,
     driver_module,
     edac,
     environment,
@@ -50,6 +54,7 @@ from nodeready.facts import (
     nvml,
     os_release,
     other_engines,
+    patterns,
     pci_files,
     pci_sysfs,
     peer_status,
@@ -57,6 +62,7 @@ from nodeready.facts import (
     processes,
     query_gpu,
     rdma_files,
+    rdma_write,
     timedatectl,
     topology,
     torch_info,
@@ -79,16 +85,52 @@ def matmul_by(python: str) -> Probe:
     return replace(matmul.matmul_probe(python, script("matmul")), refusals=NO_LIBRARY)
 
 
+def rdma_write_by(python: str) -> Probe:
+    """The probe that writes through all active RDMA ports; any Python of the target will do, it needs no torch."""
+    return replace(rdma_write.rdma_write_probe(python, script("rdma_write")), refusals=NO_LIBRARY)
+
+
+def drive_read_by(python: str) -> Probe:
+    """The probe that reads all NVMe drives; any Python of the target will do, it needs no torch."""
+    return drive_read.drive_read_probe(python, script("drive_read"))
+
+
+def allreduce_by(python: str) -> Probe:
+    """The all-reduce probe under the Python of the environment that runs jobs."""
+    return replace(allreduce.allreduce_probe(python, script("allreduce")), refusals=NO_LIBRARY)
+
+
 def torch_by(python: str) -> Probe:
     """The torch probe under the Python of the environment that runs jobs."""
     return replace(torch_info.torch_probe(python, script("torch_info")), refusals=NO_LIBRARY)
+
+
+def copies_by(python: str) -> Probe:
+    """The copies probe under the Python of the environment that runs jobs."""
+    return replace(copies.copies_probe(python, script("copies")), refusals=NO_LIBRARY)
+
+
+def patterns_by(python: str) -> Probe:
+    """The memory patterns probe under the Python of the environment that runs jobs."""
+    return replace(patterns.patterns_probe(python, script("patterns")), refusals=NO_LIBRARY)
+
+
+def load_by(python: str) -> tuple[Probe, ...]:
+    """What puts load on a node, in the order it is run: what most checks need first, what takes longest last."""
+    of_gpus = (matmul_by(python), copies_by(python), allreduce_by(python), patterns_by(python))
+    return (*of_gpus, rdma_write_by(sys.executable), drive_read_by(sys.executable))
 
 
 NVML = replace(
     nvml.nvml_probe(sys.executable, script("nvml")), family="nvml", refusals=NO_LIBRARY
 )  # a hung nvidia-smi does not stop it
 MATMUL = matmul_by(sys.executable)
+COPIES = copies_by(sys.executable)
+ALLREDUCE = allreduce_by(sys.executable)
+PATTERNS = patterns_by(sys.executable)
 TORCH = torch_by(sys.executable)
+RDMA_WRITE = rdma_write_by(sys.executable)
+DRIVE_READ = drive_read_by(sys.executable)
 SQUEUE = Probe("squeue", (), family="slurm", tier="acceptance", serves=("health.leftovers",))
 CONTAINER_GPUS = Probe("container-gpus", (), family="container", tier="acceptance", serves=("container.gpu-visible",))
 
@@ -156,10 +198,16 @@ PROBES: tuple[Probe, ...] = (
     lscpu.LSCPU_TEXT,
     lsmod.LSMOD,
     lsmod.LSMOD_TEXT,
+    device_files.DEVICE_FILES,
     SQUEUE,
     CONTAINER_GPUS,
     TORCH,
     MATMUL,
+    PATTERNS,
+    ALLREDUCE,
+    RDMA_WRITE,
+    DRIVE_READ,
+    COPIES,
 )
 
 # what no run asks a node for, and is read where somebody hands it in

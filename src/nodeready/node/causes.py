@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# without these CUDA starts on no GPU
+STARTS_CUDA = ("driver.responds", "driver.device-files")
 FABRIC = ("nvlink.fabric-manager", "nvlink.fabric-state")
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from nodeready.node.compared_products import FEWEST, differing_products, slowest_product
 from nodeready.quantity import Quantity
 from nodeready.reading import Known, Reading, Unknown
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from nodeready.node.gpus import Gpu
 
-FEWEST = 3  # of fewer GPUs none is the odd one
 _NAMED = 4
 
 
@@ -117,6 +117,19 @@ class Consistency:
         odd = max(numbers, key=lambda gpu: numbers[gpu])
         note = f"{_named(odd)} at {numbers[odd]:g} {unit}, the median is {middle:g} {unit}"
         return Known(Quantity(round(numbers[odd] - middle, 2), unit), note=note, recordings=recordings)
+
+    @property
+    def products(self) -> Reading[int]:
+        """How many matrix products came out differently on one GPU than on the others.
+
+        A GPU that made none is unverified in `compute`'s findings; GPUs of one kind are held against each other.
+        """
+        return differing_products(self._of_one_product())
+
+    @property
+    def slowest_product(self) -> Reading[float]:
+        """The rate of the slowest GPU's FP16 product as a share of the median of all."""
+        return slowest_product(self._of_one_product())
 
     def _values(self, read: Callable[[Gpu], Reading[Any]]) -> dict[Gpu, Reading[Any]]:
         return {gpu: read(gpu) for gpu in self._of_one_product()}

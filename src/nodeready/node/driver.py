@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nodeready.evidence.recording import Ended, Recording
-from nodeready.facts import driver_module, fabric_manager, nvidia_smi_text, nvidia_smi_xml, support, torch_info
+from nodeready.facts import driver_module, fabric_manager, lsmod, nvidia_smi_text, nvidia_smi_xml, support, torch_info
 from nodeready.node.catalogue import NVML, TORCH
-from nodeready.node.causes import FABRIC, waits_for_fabric
+from nodeready.node.causes import FABRIC, STARTS_CUDA, waits_for_fabric
+from nodeready.node.device_files import missing_device_files
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of, first_unknown
 
 if TYPE_CHECKING:
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from nodeready.facts.torch_info import TorchInfo
     from nodeready.node.sources import Sources
 
+NOT_LOADED = 9
 SMI_EXIT = {
     2: "an argument is not supported by this driver",
     3: "the operation is not supported on this device",
     4: "no permission",
     6: "the device was not found",
     8: "a GPU's external power cables are not attached",
-    9: "the kernel module is not loaded",
+    NOT_LOADED: "the kernel module is not loaded",
     10: "the kernel module sees an interrupt problem with a GPU",
     12: "libnvidia-ml.so.1 cannot be found or loaded",
     13: "the driver's library lacks a function",
@@ -51,11 +53,25 @@ class Driver:
                 continue
             refusal = _refusal(recording)
             if refusal:
-                return Known(False, note=refusal, recordings=(name,))
+                cause, logs = self._kernels_word(recording)
+                return Known(False, note=refusal + cause, recordings=(name, *logs))
             if answer is None:
                 said = Known(True, note=document.complaint if not isinstance(document, Unknown) else "")
                 answer = document if isinstance(document, Unknown) else cite(said, name)
         return answer if answer is not None else Unknown("nvidia-smi -q was not recorded", missing=True)
+
+    def _kernels_word(self, recording: Recording) -> tuple[str, tuple[str, ...]]:
+        """Why the kernel did not take the module, and which log says so; nothing where the module is loaded."""
+        if recording.rc != NOT_LOADED:
+            return "", ()
+        modules = self._sources.documents.read(lsmod.LSMOD, lsmod.parse)
+        loaded = None if isinstance(modules, Unknown) else modules.loaded("nvidia")
+        if isinstance(loaded, Known) and loaded.value:
+            return "", ()
+        for name, log in self._sources.kernel_logs:
+            if not isinstance(log, Unknown) and log.refused:  # the last: a module may be tried again and again
+                return f"; the kernel log says: {'; '.join(log.refused[-2:])}", (name,)
+        return "", ()
 
     @property
     def version(self) -> Reading[str]:
@@ -212,7 +228,10 @@ class Torch:
         if info.error or masked:
             reason = info.error or f"CUDA_VISIBLE_DEVICES={info.visible} hides GPUs from it"
             fabric = FABRIC if waits_for_fabric(info.error or "") else ()
-            return Unknown(reason, recordings=(TORCH.name,), causes=("driver.responds", *fabric))
+            files = missing_device_files(sources)
+            if info.error and isinstance(files, Known) and files.value != "none":
+                reason += f"; {files.value} is missing"
+            return Unknown(reason, recordings=(TORCH.name,), causes=(*STARTS_CUDA, *fabric))
         silent = [bus_id for bus_id in listed if isinstance(sources.torch_capability(bus_id), Unknown)]
         note = f"none on {', '.join(silent)}" if silent else f"on {len(listed)} GPUs"
         return Known(not silent, note=note, recordings=(TORCH.name,))
@@ -226,5 +245,5 @@ class Torch:
         found = cite(info.arch_list, TORCH.name)
         if isinstance(found, Unknown):
             fabric = FABRIC if waits_for_fabric(info.error or "") else ()
-            return explained_by(found, "driver.responds", *fabric)
+            return explained_by(found, *STARTS_CUDA, *fabric)
         return found.map(lambda archs: bool({"sm_90", "sm_90a", "compute_90"} & set(archs)))

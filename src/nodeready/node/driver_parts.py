@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nodeready.facts import conf_compute, environment, lsmod, support
 from nodeready.node.catalogue import TORCH
+from nodeready.node.device_files import missing_device_files
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_unknown
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class DriverParts:
         if _ON_DEMAND in missing and any(isinstance(gpu.cuda_works, Known) for gpu in self._gpus):
             return Known("none", note="nvidia_uvm was loaded by the first CUDA program", recordings=(name, TORCH.name))
         return Known(", ".join(missing) or "none", recordings=(name,))
+
+    @property
+    def missing_device_files(self) -> Reading[str]:
+        """The driver's device files that are not there, `none` where all are."""
+        return missing_device_files(self._sources)
 
     @property
     def nouveau(self) -> Reading[bool]:

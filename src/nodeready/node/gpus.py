@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nodeready.node.catalogue import MATMUL
+from nodeready.facts.nvml import RESET_REQUIRED
 from nodeready.node.clocks import application_clocks
+from nodeready.node.compute import Compute
 from nodeready.node.health import Health
+from nodeready.node.memory_patterns import MemoryPatterns
 from nodeready.reading import Known, Reading, Unknown, cite, first_of
 
 if TYPE_CHECKING:
     from nodeready.facts.lspci import Device
-    from nodeready.facts.matmul import Result
+    from nodeready.node.copies import GpuCopies
     from nodeready.node.fabric import GpuFabric
     from nodeready.node.firmware import Firmware
     from nodeready.node.pci_tree import PciTree
@@ -21,15 +23,7 @@ if TYPE_CHECKING:
     from nodeready.node.terms import Terms
     from nodeready.quantity import Quantity
 
-OLD_CUBLAS = (12, 4)
 NOT_APPLICABLE = "'N/A'"  # as the parsers quote it
-# NVML's bits of clock event reasons, and the share of samples that is no fault
-_UNDER_LOAD = {
-    0x08: ("HW slowdown", 0.0),
-    0x20: ("SW thermal slowdown", 0.01),
-    0x40: ("HW thermal slowdown", 0.0),
-    0x80: ("HW power brake", 0.0),
-}
 
 
 class Gpu:
@@ -38,7 +32,8 @@ class Gpu:
     firmware: Firmware  # the node hangs it on: it is held against the node's driver
     tree: PciTree  # and these: the ports above it are not its own
     path: PciePath
-    fabric: GpuFabric  # the node hangs it on: pairs need the other GPUs
+    fabric: GpuFabric  # the node hangs these on: pairs need the other GPUs
+    copies: GpuCopies
 
     def __init__(self, sources: Sources, subject: str, bus_id: str | None) -> None:
         self._sources, self.subject, self.bus_id = sources, subject, bus_id
@@ -59,6 +54,13 @@ class Gpu:
     def smi(self, field: str, *, volatile: bool = False) -> Reading[Any]:
         """A field of nvidia-smi's documents; `volatile` ones are not compared between the two."""
         return first_of(*self._sources.smi_fields(self.bus_id, field), agree=not volatile)
+
+    @property
+    def waits_for_reset(self) -> str:
+        """NVML's word that it lets nobody use the GPU until a reset; empty where it does not say so."""
+        found = self._sources.nvml
+        why = "" if isinstance(found, Unknown) else found.refused.get(self.bus_id or "", "")
+        return why if why.endswith(RESET_REQUIRED) else ""
 
     @property
     def device(self) -> Reading[Device]:
@@ -142,75 +144,15 @@ class Gpu:
         """The temperature of the GPU's memory."""
         return self.smi("memory_temperature", volatile=True)
 
-    def matmul(self, dtype: str, size: int) -> Matmul:
+    @property
+    def compute(self) -> Compute:
         """What the matmul probe measured on this GPU."""
-        return Matmul(self, self._sources.cublas, self._sources.matmul_result(self.bus_id, dtype, size))
+        return Compute(self, self._sources)
 
     @property
-    def slowdowns_under_load(self) -> Reading[str]:
-        """The slowdowns that the matmul probe saw; SW thermal slowdown counts above 1 % of the samples."""
-        results = [
-            result
-            for dtype in ("float16", "float32")
-            if not isinstance(found := self._sources.matmul_results(self.bus_id, dtype), Unknown)
-            for result in found
-        ]
-        if not results:
-            found = self._sources.matmul_results(self.bus_id, "float16")
-            return found if isinstance(found, Unknown) else Unknown("nothing was measured under load")
-        seen: dict[str, float] = {}
-        for result in results:
-            if isinstance(result.events, Unknown):
-                return cite(result.events, MATMUL.name)
-            for bit, share in result.events.value.items():
-                words, allowed = _UNDER_LOAD.get(bit, ("", 1.0))
-                if share > allowed:
-                    seen[words] = max(share, seen.get(words, 0.0))
-        note = ", ".join(f"{words} in {share:.0%} of the samples" for words, share in seen.items())
-        return Known(", ".join(seen) or "none", note=note, recordings=(MATMUL.name,))
-
-    def products_correct(self, dtype: str) -> Reading[bool]:
-        """Whether every product of that type was verified: one wrong one is enough."""
-        results = self._sources.matmul_results(self.bus_id, dtype)
-        if isinstance(results, Unknown):
-            return results
-        verified = [cite(result.verified, MATMUL.name) for result in results]
-        wrong = [v for v in verified if isinstance(v, Known) and not v.value]
-        unknown = [v for v in verified if isinstance(v, Unknown)]
-        return wrong[0] if wrong else unknown[0] if unknown else verified[0]
-
-
-@dataclass(frozen=True)
-class Matmul:
-    """One measured matrix product."""
-
-    gpu: Gpu
-    cublas: Reading[str]
-    result: Result | Unknown
-
-    @property
-    def rate(self) -> Reading[Quantity]:
-        """The median rate.
-
-        A low one proves nothing where the library is older than the GPU needs, and a card that the
-        baseline lets run below its rated power is held against as much less.
-        """
-        if isinstance(self.result, Unknown):
-            return self.result
-        rate = cite(self.result.tflops, MATMUL.name)
-        if isinstance(rate, Unknown):
-            return rate
-        limit, terms = self.gpu.smi("power_limit"), self.gpu.terms
-        rated, least = terms.power_rated, terms.power_least
-        if isinstance(limit, Known) and rated and least and least <= limit.value < rated:
-            reason = f"the GPU is limited to {limit.value} of {rated}"
-            rate = replace(rate, share=limit.value.base / rated.base, share_reason=reason)
-        if isinstance(self.cublas, Known):
-            version = tuple(int(part) for part in self.cublas.value.split(".")[:2])
-            if version < OLD_CUBLAS:
-                doubt = f"cuBLAS {self.cublas.value} is older than 12.4 and slow on Hopper, measure with a newer one"
-                return replace(rate, doubt=doubt)
-        return rate
+    def memory_patterns(self) -> MemoryPatterns:
+        """What came back of the patterns that were written to its memory."""
+        return MemoryPatterns(self, self._sources)
 
 
 class Pcie:
@@ -221,8 +163,10 @@ class Pcie:
 
     @property
     def generation(self) -> Reading[int]:
-        """The generation the link runs at; below full power a low one is in doubt, not its maximum."""
+        """The generation the link runs at: under load, else as read, where below full power a low one is in doubt."""
         gpu = self._gpu
+        if isinstance(loaded := gpu.copies.generation, Known):
+            return loaded
         smi = gpu.smi("link_gen_current", volatile=True)
         bus = gpu.pci_link("generation")
         reading = first_of(smi, bus, agree=False)
@@ -249,10 +193,9 @@ class Pcie:
         smi = self._gpu.smi("link_width_current", volatile=True)
         bus = self._gpu.pci_link("width")
         reading = first_of(smi, bus, agree=False)
-        lower = [
-            r for r in (smi, bus) if isinstance(r, Known) and isinstance(reading, Known) and r.value < reading.value
-        ]
-        return lower[0] if lower else reading
+        forms = (smi, bus, self._gpu.copies.width)
+        lower = [r for r in forms if isinstance(r, Known) and isinstance(reading, Known) and r.value < reading.value]
+        return min(lower, key=lambda r: r.value) if lower else reading
 
 
 class NvLinks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nodeready.node.catalogue import NVML
 from nodeready.node.occupation import compute_processes
 from nodeready.quantity import Quantity
 from nodeready.reading import Known, Reading, Unknown, explained_by, first_unknown
@@ -43,7 +44,16 @@ class Health:
         self.row_remap_failure = self._remapper("row_remap_failure")
         self.remapped_uncorrected = self._remapper("row_remap_uncorrected")
         self.remapped_corrected = self._remapper("row_remap_corrected")
-        self.recovery_action = gpu.smi("recovery_action")
+
+    @property
+    def recovery_action(self) -> Reading[str]:
+        """What the driver asks for; one that NVML lets nobody use until a reset asks for that in any case."""
+        asked, refused = self._gpu.smi("recovery_action"), self._gpu.waits_for_reset
+        if not refused:
+            return asked
+        if isinstance(asked, Unknown):
+            return Known("Reset", note=refused, recordings=(NVML.name,))
+        return replace(asked, defect=refused, recordings=(*asked.recordings, NVML.name))
 
     def _counted(self, field: str) -> Reading[int]:
         """A counter of ECC, which counts nothing while ECC is off."""

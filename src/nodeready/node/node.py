@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nodeready.facts import dmidecode, meminfo, nvcc, os_release, pci_sysfs
 from nodeready.facts.pci_sysfs import is_gpu
 from nodeready.node.adapters import Adapters
+from nodeready.node.all_reduce import AllReduce
 from nodeready.node.bmc import Bmc
 from nodeready.node.catalogue import NVML
 from nodeready.node.consistency import Consistency
 from nodeready.node.container import Container
 from nodeready.node.container_parts import ContainerParts
+from nodeready.node.copies import GpuCopies
 from nodeready.node.dcgm import Dcgm
 from nodeready.node.dimms import Dimms
+from nodeready.node.drive_rates import DriveRates
 from nodeready.node.driver import Driver, FabricManager, Torch
 from nodeready.node.driver_parts import DriverParts
 from nodeready.node.fabric import Fabric, GpuFabric
@@ -30,6 +34,7 @@ from nodeready.node.pci_bus import PciBus
 from nodeready.node.pci_tree import PciTree
 from nodeready.node.pcie_paths import PciePath
 from nodeready.node.places import Places
+from nodeready.node.port_bandwidth import PortBandwidth
 from nodeready.node.sources import Sources
 from nodeready.node.storage import Storage
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
@@ -63,7 +68,8 @@ class Node:
         self.consistency = Consistency(self.gpus)
         for gpu in self.gpus:
             gpu.firmware = Firmware(self.sources, gpu, self.driver)
-            gpu.fabric = GpuFabric(self.sources, gpu, self.gpus)
+            gpu.fabric, gpu.copies = GpuFabric(self.sources, gpu, self.gpus), GpuCopies(self.sources, gpu, self.gpus)
+        self.all_reduce = AllReduce(self.sources, self.gpus)
         self.fabric_manager = FabricManager(self.sources, self.driver)
         self.torch = Torch(self.sources)
         self.fabric, self.frameworks = Fabric(self.sources), Frameworks(self.sources, self.driver)
@@ -71,8 +77,10 @@ class Node:
         self.container = Container(self.sources)
         self.container_parts = ContainerParts(self.sources, self.container)
         self.network, self.adapters = Network(self.sources), Adapters(self.sources)
+        self.port_bandwidth = PortBandwidth(self.sources)
         self.host, self.host_log = Host(self.sources), HostLog(self.sources)
         self.dimms, self.storage = Dimms(self.sources, self.host), Storage(self.sources, self.host)
+        self.drive_rates = DriveRates(self.sources)
         self.bmc = Bmc(self.sources, self.host)
         self.dcgm = Dcgm(self.sources, self.gpus)
 
@@ -166,8 +174,11 @@ class Node:
     @property
     def gpu_count(self) -> Reading[int]:
         """GPUs that the driver lists."""
-        readings = [self._listed_by(name, document) for name, document in self.sources.smi]
-        return first_of(*readings, self._listed_by_nvml())
+        by_smi = first_of(*(self._listed_by(name, document) for name, document in self.sources.smi))
+        by_nvml = self._listed_by_nvml()
+        if isinstance(by_smi, Known) and isinstance(by_nvml, Known) and by_nvml.defect:
+            return replace(by_smi, defect=by_nvml.defect, recordings=(*by_smi.recordings, *by_nvml.recordings))
+        return first_of(by_smi, by_nvml)
 
     def _listed_by(self, name: str, document: Smi | Unknown) -> Reading[int]:
         if isinstance(document, Unknown):
@@ -184,11 +195,13 @@ class Node:
         found = self.sources.nvml
         if isinstance(found, Unknown):
             return found
+        usable = set(found.gpus) - set(found.lost)
+        note, defect = self._missing_from(usable), self._beside_slots(set(found.gpus))
+        if found.lost:
+            defect = f"NVML cannot use {', '.join(f'{at} ({why})' for at, why in found.lost.items())}"
+            return Known(len(usable), note=note, recordings=(NVML.name,), defect=defect)
         reading = cite(found.device_count, NVML.name)
-        if isinstance(reading, Unknown):
-            return reading
-        note, defect = self._missing_from(set(found.gpus)), self._beside_slots(set(found.gpus))
-        return Known(reading.value, note=note, recordings=(NVML.name,), defect=defect)
+        return reading if isinstance(reading, Unknown) else replace(reading, note=note, defect=defect)
 
     def _missing_from(self, listed: set[str]) -> str:
         missing = [f"{gpu.subject} ({self._place_of(gpu)})" for gpu in self.gpus if gpu.bus_id not in listed]

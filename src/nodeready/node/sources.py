@@ -18,7 +18,7 @@ from nodeready.facts import (
     torch_info,
 )
 from nodeready.node.catalogue import MATMUL, NVML, TORCH
-from nodeready.node.causes import FABRIC, waits_for_fabric
+from nodeready.node.causes import FABRIC, STARTS_CUDA, waits_for_fabric
 from nodeready.node.documents import Documents
 from nodeready.node.smi_forms import capability, forms
 from nodeready.reading import Known, Reading, Unknown, cite, explained_by, first_of
@@ -157,11 +157,11 @@ class Sources:
             return found
         if bus_id is None:
             return Unknown(SLOT_UNKNOWN, causes=_LOST)
-        fields = found.gpus.get(bus_id)
-        if fields is None:
-            lost = "".join(f"; index {index}: {why}" for index, why in sorted(found.unplaced.items()))
-            return Unknown(f"NVML lists no GPU at {bus_id}{lost}", causes=_LOST)
-        return fields[field]
+        reading = found.gpu_field(bus_id, field)
+        if isinstance(reading, Known) or (bus_id in found.gpus and bus_id not in found.refused):
+            return reading
+        waits = bus_id in found.gpus and bus_id not in found.lost
+        return explained_by(reading, *(("health.recovery-action",) if waits else _LOST))
 
     def _smi_field(self, document: Smi | Unknown, bus_id: str | None, field: str) -> Reading[Any]:
         if isinstance(document, Unknown):
@@ -287,7 +287,7 @@ class Sources:
         found = self.documents.read(MATMUL, matmul.parse)
         if isinstance(found, Unknown):
             fabric = FABRIC if waits_for_fabric(found.reason) else ()
-            return explained_by(found, "driver.responds", "frameworks.torch", *fabric)
+            return explained_by(found, *STARTS_CUDA, "frameworks.torch", *fabric)
         return found
 
     @property
@@ -311,14 +311,14 @@ class Sources:
             return Unknown(result.tflops.reason, recordings=(MATMUL.name,), causes=_LOST)
         return result
 
-    def matmul_results(self, bus_id: str | None, dtype: str) -> list[Result] | Unknown:
-        """All results of one type on one GPU."""
+    def matmul_results(self, bus_id: str | None, dtype: str | None = None) -> list[Result] | Unknown:
+        """All results on one GPU, or those of one type."""
         found = self._matmul
         if isinstance(found, Unknown):
             return found
-        results = [r for (device, kind, _), r in found.results.items() if (device, kind) == (bus_id, dtype)]
+        results = [r for (device, kind, _), r in found.results.items() if device == bus_id and dtype in (kind, None)]
         if found.unplaced_wrong:
             reason = f"{found.unplaced_wrong} wrong products are of a GPU whose bus id is unknown"
             return Unknown(reason, recordings=(MATMUL.name,))
-        reason = f"the matmul probe has no {dtype} result of {bus_id}" if bus_id else SLOT_UNKNOWN
+        reason = f"the matmul probe has no {dtype or 'product'} result of {bus_id}" if bus_id else SLOT_UNKNOWN
         return results or Unknown(reason, recordings=(MATMUL.name,), causes=_LOST)

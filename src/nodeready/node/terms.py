@@ -19,7 +19,8 @@ class Terms:
     `tables` are the dated tables of driver branches and security floors, looked at as of `today`, and the
     site's slot list. Xid errors count over the last `xid_window` hours of the kernel log, None for all since
     boot. `links` are the numbers of active NVLinks that a GPU may have, `links_per_pair` those between two
-    GPUs; where 0 is among them a pair need not be joined. `matrix` is the site's own way from each GPU to
+    GPUs; where 0 is among them a pair need not be joined. `reduce_shares` are the parts of the all-reduce's floors
+    that so many GPUs reach, under 0 those that are not joined. `matrix` is the site's own way from each GPU to
     each adapter, and its NUMA node.
     """
 
@@ -32,6 +33,7 @@ class Terms:
     xid_window: float | None = None
     links: tuple[int, ...] = ()
     links_per_pair: tuple[int, ...] = ()
+    reduce_shares: dict[int, float] = field(default_factory=dict)
     matrix: dict[tuple[str, str], str] = field(default_factory=dict)
     tables: dict[str, Any] = field(default_factory=dict)
     today: date = field(default_factory=date.today)

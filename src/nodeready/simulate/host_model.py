@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Drive:
-    """One NVMe drive; `driven` is false where the kernel gave it up, the spare and what is used are in percent."""
+    """One NVMe drive; `driven` is false where the kernel gave it up, the spare and what is used are in percent.
+
+    `read_share` is what it reads of what its link carries, None for what such a drive does; `others` is what other
+    processes move meanwhile, in GB/s, and `bad_at` the byte that it cannot read.
+    """
 
     name: str
     bus_id: str
@@ -18,6 +22,9 @@ class Drive:
     spare: int = 100
     used: int = 1
     media_errors: int = 0
+    read_share: float | None = None
+    others: float = 0.0002
+    bad_at: int | None = None
 
 
 @dataclass
@@ -46,8 +53,9 @@ class HostState:
     """All of it, healthy until a fault changes it.
 
     `free` and `inodes_free` are shares in percent of each file system. `corrected` and `uncorrected` are
-    what the memory controllers counted, None where no driver counts. `bmc` is false where the board has
-    none, `events` are further lines of its log: day, clock, sensor, what it says, asserted or not.
+    what the memory controllers counted, None where no driver counts. `drives_open` is false where a plain
+    user asks, who may not open them. `bmc` is false where the board has none, `events` are further lines of
+    its log: day, clock, sensor, what it says, asserted or not.
     """
 
     offline_cpus: int = 0
@@ -68,6 +76,7 @@ class HostState:
     read_only: set[str] = field(default_factory=set)
     mdstat: tuple[str, ...] = ()
     drives: list[Drive] = field(default_factory=list)
+    drives_open: bool = True
     bmc: bool = True
     supplies: list[Supply] = field(default_factory=list)
     redundancy: str = "Fully Redundant"

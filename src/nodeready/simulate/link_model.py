@@ -18,7 +18,10 @@ class LinkState:
     are numbers of NVSwitches that are gone from the bus. Of ports, by their RDMA name: `port_counters`
     before the first sample, `port_growth` between the two, `mtus` of interfaces that are not as usual.
     `peermem` is None where the driver decides whether it is loaded; `registered` is false where the RDMA
-    stack has not taken it. `untimed` samples do not say when they were taken.
+    stack has not taken it, `dma_buf` where the driver cannot hand out memory so. Under load, by RDMA name:
+    `write_shares` are what a port writes as a part of its rate where that is not as usual, `write_errors` what
+    ib_write_bw says instead; it knows GPUs' memory where `write_cuda`. `untimed` samples do not say when they were
+    taken.
     """
 
     counted: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
@@ -31,6 +34,10 @@ class LinkState:
     mtus: dict[str, int] = field(default_factory=dict)
     peermem: bool | None = None
     registered: bool = True
+    dma_buf: bool = True
+    write_shares: dict[str, float] = field(default_factory=dict)
+    write_errors: dict[str, str] = field(default_factory=dict)
+    write_cuda: bool = True
     untimed: bool = False
 
 

@@ -6,9 +6,12 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nodeready.simulate.copy_state import CopyState
 from nodeready.simulate.host_model import HostState
 from nodeready.simulate.link_model import EngineState, LinkState
+from nodeready.simulate.memory_model import PatternRun
 from nodeready.simulate.pci import PciState
+from nodeready.simulate.reduction_state import ReductionState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,11 +67,16 @@ class Remap:
 
 @dataclass
 class Rate:
-    """One matmul result: the median, how far the batches spread, and whether the product was right."""
+    """One matmul result: the median, how far the batches spread, and what became of the product.
+
+    `odd` says that it is right within rounding, and not what the sibling GPUs make of the same numbers.
+    """
 
     tflops: float
     cv: float
     verified: bool = True
+    repeatable: bool = True
+    odd: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,8 @@ class Gpu:
 
     `at_boot` is false where the firmware already missed it, `on_bus` where it is gone now, and
     `answers` where its config space reads all ones. `cuda_error` is what CUDA says on its first use.
-    `load_events` are further clock event reasons under load, in samples by their bit. `printed`
+    `load_events` are further clock event reasons under load, in samples by their bit, `load_margin` is the least
+    margin then, where it is no healthy one, and `load_draw` the share of a healthy GPU's draw. `printed`
     replaces single values of `nvidia-smi -q`, by their path in the XML; `every_value` replaces all
     but the bus id. Powers are in W, clocks in MHz, temperatures and `margin` in degrees C, `links`
     one text per NVLink.
@@ -132,6 +141,9 @@ class Gpu:
     active_events: set[str] = field(default_factory=lambda: {"gpu_idle"})
     event_counters: dict[str, int] = field(default_factory=dict)
     load_events: dict[str, int] = field(default_factory=dict)
+    load_margin: int | None = None
+    load_draw: float = 1.0
+    patterns: PatternRun = field(default_factory=PatternRun)
     memory_used: int = 0
     processes: list[Process] = field(default_factory=list)
     printed: dict[str, str] = field(default_factory=dict)
@@ -160,6 +172,7 @@ class Driver:
 
     `refusal` is what every nvidia-smi command says instead of an answer, with `refusal_status`;
     `cuda_refusal` is what CUDA says on its first call. `bound` is the module that has taken the GPUs.
+    `lost_files` are device files of it that nobody made.
     """
 
     module: str
@@ -169,6 +182,7 @@ class Driver:
     refusal: str = ""
     refusal_status: int = 0
     cuda_refusal: str = ""
+    lost_files: tuple[str, ...] = ()
 
     @property
     def loaded(self) -> bool:
@@ -291,6 +305,8 @@ class Node:
     host: HostState = field(default_factory=HostState)
     pci: PciState = field(default_factory=PciState)
     links: LinkState = field(default_factory=LinkState)
+    copies: CopyState = field(default_factory=CopyState)
+    reduction: ReductionState = field(default_factory=ReductionState)
     below: EngineState = field(default_factory=EngineState)
     jobs: tuple[int, ...] | None = None
     environment: dict[str, str] = field(default_factory=dict)

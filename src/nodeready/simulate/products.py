@@ -52,8 +52,14 @@ class Product:
     rates: dict[tuple[str, int], float] = field(default_factory=dict)
 
 
-def _rates(half: float, half_large: float, single: float) -> dict[tuple[str, int], float]:
-    return {("float16", 8192): half, ("float16", 16384): half_large, ("float32", 8192): single}
+def _rates(
+    half: float, half_large: float, single: float, *, bf16: float, fp8: float | None, tf32: float, fp64: float
+) -> dict[tuple[str, int], float]:
+    """The rates in TFLOPS by dtype and size; a product without FP8 has none."""
+    rates = {("float16", 8192): half, ("float16", 16384): half_large, ("bfloat16", 8192): bf16}
+    if fp8 is not None:
+        rates["float8_e4m3fn", 8192] = fp8
+    return {**rates, ("tf32", 8192): tf32, ("float32", 8192): single, ("float64", 8192): fp64}
 
 
 H100_SXM = Product(
@@ -79,7 +85,7 @@ H100_SXM = Product(
     link_speed="26.562 GB/s",
     link_generation=5,
     tlimits=(-8, -2, 0),
-    rates=_rates(735.0, 667.0, 51.9),
+    rates=_rates(735.0, 667.0, 51.9, bf16=798.0, fp8=1280.0, tf32=372.0, fp64=57.0),
 )
 
 H200_SXM = replace(
@@ -97,7 +103,7 @@ H200_SXM = replace(
     cuda_bytes=150109880320,
     memory_clock=3201,
     banks=3072,
-    rates=_rates(759.4, 690.0, 51.3),
+    rates=_rates(759.4, 690.0, 51.3, bf16=790.3, fp8=1300.0, tf32=375.0, fp64=57.0),
 )
 
 H100_NVL = replace(
@@ -117,7 +123,7 @@ H100_NVL = replace(
     video_clock=1410,
     banks=3072,
     unwired=_UNBRIDGED,
-    rates=_rates(490.0, 470.0, 45.0),
+    rates=_rates(490.0, 470.0, 45.0, bf16=520.0, fp8=860.0, tf32=262.0, fp64=44.0),
 )
 
 # Firmware of this card was not published: it is that of the NVL card.
@@ -136,7 +142,7 @@ H100_PCIE = replace(
     sm_clock=1755,
     memory_clock=1593,
     banks=2560,
-    rates=_rates(437.1, 449.7, 36.95),
+    rates=_rates(437.1, 449.7, 36.95, bf16=492.8, fp8=780.0, tf32=240.4, fp64=38.0),
 )
 
 # Part numbers and firmware of this card were not published: they are those of the H200 and the NVL card.
@@ -148,7 +154,7 @@ H200_NVL = replace(
     power=(200, 600, 600),
     sm_clock=1785,
     video_clock=1410,
-    rates=_rates(620.0, 600.0, 48.0),
+    rates=_rates(620.0, 600.0, 48.0, bf16=655.0, fp8=1080.0, tf32=318.0, fp64=47.0),
 )
 
 # Part numbers and firmware are the H100's: none of these boards' were published.
@@ -179,5 +185,5 @@ A100_SXM = Product(
     link_speed="25 GB/s",
     link_generation=4,
     degrees=(92, 89, 85, 95),
-    rates=_rates(257.0, 251.0, 19.1),
+    rates=_rates(257.0, 251.0, 19.1, bf16=264.0, fp8=None, tf32=128.0, fp64=18.0),
 )

@@ -26,22 +26,19 @@ _ROOTS = ("/.bottlerocket/rootfs", "/host")
 JOURNAL = "journalctl_-k_-b_--no-pager_-o_short-iso"
 _PROGRAM = r"(?:/\S+/)?"
 # how the line above an output reads, and its evidence name; '' ends the output before and is not read
-_COMMANDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), name)
-    for pattern, name in (
-        (rf"{_PROGRAM}nvidia-smi --query", "nvidia-smi_-q"),
-        (rf"{_PROGRAM}nvidia-smi nvlink --status", "nvidia-smi_nvlink_-s"),
-        (rf"{_PROGRAM}nvidia-smi .*", ""),
-        (rf"{_PROGRAM}lspci -nn", "lspci_-nn"),
-        (rf"{_PROGRAM}lspci -nnDvvvxxxx", "lspci_-nnvvv"),
-        (rf"{_PROGRAM}dmidecode", "dmidecode_-t_memory"),
-        (rf"{_PROGRAM}ibstat", "ibstat"),
-        (r"dmesg:", "dmesg"),
-        # the lines of this boot that name the driver, and with it every Xid
-        (r"  journalctl -b -0:", JOURNAL),
-        (r"  journalctl -b -[1-9]:|  /var/log/\S+:", ""),
-        (r"Running InfiniBand commands for device: .*", ""),
-    )
+_COMMANDS = (
+    (rf"{_PROGRAM}nvidia-smi --query", "nvidia-smi_-q"),
+    (rf"{_PROGRAM}nvidia-smi nvlink --status", "nvidia-smi_nvlink_-s"),
+    (rf"{_PROGRAM}nvidia-smi .*", ""),
+    (rf"{_PROGRAM}lspci -nn", "lspci_-nn"),
+    (rf"{_PROGRAM}lspci -nnDvvvxxxx", "lspci_-nnvvv"),
+    (rf"{_PROGRAM}dmidecode", "dmidecode_-t_memory"),
+    (rf"{_PROGRAM}ibstat", "ibstat"),
+    (r"dmesg:", "dmesg"),
+    # the lines of this boot that name the driver, and with it every Xid
+    (r"  journalctl -b -0:", JOURNAL),
+    (r"  journalctl -b -[1-9]:|  /var/log/\S+:", ""),
+    (r"Running InfiniBand commands for device: .*", ""),
 )
 FILES = (
     "proc/meminfo",
@@ -154,7 +151,7 @@ class _Reader:
     def _open(self, text: bytes, *, title: bool) -> bool:
         """Begin a section where the line is the title of one; inside a section only a command's line is."""
         line = text[:300].decode("utf-8", "replace")
-        name = next((name for pattern, name in _COMMANDS if pattern.fullmatch(line)), None)
+        name = next((name for pattern, name in _COMMANDS if re.fullmatch(pattern, line)), None)
         if name is None and not title:
             return False
         if not title:

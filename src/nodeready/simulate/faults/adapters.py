@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nodeready.simulate.outputs.output import Output
     from nodeready.simulate.shapes import Shape
 
-_GROWTH, _DIRECT = "network.errors", "network.gpudirect"
+_GROWTH, _DIRECT, _WRITE = "network.errors", "network.gpudirect", "network.write-bandwidth"
 _MODULE = "proc/driver/nvidia/version"
 
 
@@ -92,6 +92,7 @@ def _install_closed(node: Node) -> None:
         return replace(output, stdout=said)
 
     node.spoilers[_MODULE] = closed
+    node.links.dma_buf = False
 
 
 def _load_too_early(node: Node) -> None:
@@ -224,7 +225,7 @@ FAULTS = (
         "gpudirect-off",
         "The proprietary kernel module runs without nvidia_peermem: every byte goes through host memory.",
         _install_closed,
-        on_node(ADVISORY, _DIRECT),
+        on_node(ADVISORY, _DIRECT, _WRITE),
         can_have=_rails,
         case="G13",
     ),
@@ -232,7 +233,7 @@ FAULTS = (
         "peermem-not-registered",
         "nvidia_peermem was loaded before the RDMA stack, which has never taken it: it is listed and does nothing.",
         _load_too_early,
-        on_node(ADVISORY, _DIRECT),
+        on_node(ADVISORY, _DIRECT, _WRITE),
         can_have=_rails,
         case="G12",
     ),

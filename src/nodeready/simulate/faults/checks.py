@@ -13,20 +13,25 @@ if TYPE_CHECKING:
 _TIERS = ("quick", "acceptance")
 
 
+def _demands(node: Node) -> tuple[Any, ...]:
+    """The demands on a node of that type and size up to the acceptance tier, in the plan's order."""
+    return _demands_of(node.shape.node_type, len(node.gpus))
+
+
 @cache
-def _demands(node_type: str) -> tuple[Any, ...]:
-    """The demands up to the acceptance tier, in the plan's order."""
-    return tuple(d for d in baseline.load(node_type).demands.values() if d.tier in _TIERS)
+def _demands_of(node_type: str, gpus: int) -> tuple[Any, ...]:
+    demands = baseline.load(node_type, "", [f"gpu.count={gpus}"]).demands
+    return tuple(d for d in demands.values() if d.tier in _TIERS)
 
 
 def judged_checks(node: Node) -> frozenset[str]:
     """The ids of all checks that apply to a node of that type."""
-    return frozenset(demand.check for demand in _demands(node.shape.node_type) if not demand.absent)
+    return frozenset(demand.check for demand in _demands(node) if not demand.absent)
 
 
 def every_gpu_check(node: Node) -> tuple[str, ...]:
     """The ids of all checks on a GPU that apply to a node of that type."""
-    demands = _demands(node.shape.node_type)
+    demands = _demands(node)
     return tuple(dict.fromkeys(d.check for d in demands if d.per == "gpu" and not d.absent))
 
 
@@ -51,10 +56,10 @@ def plausible(node: Node, key: str) -> float:
 
 
 def _demand(node: Node, key: str) -> Any:
-    return next(demand for demand in _demands(node.shape.node_type) if demand.key == key)
+    return next(demand for demand in _demands(node) if demand.key == key)
 
 
 def _least(bound: Any, unit: str) -> float:
     if bound is None or bound.operator != "min":
         raise ValueError("the demand has no lower bound")
-    return float(bound.operand.to(unit).value)
+    return float(bound.operand.to(unit).value if unit else bound.operand)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.driverless import (
@@ -13,11 +14,13 @@ from nodeready.simulate.faults.driverless import (
 )
 from nodeready.simulate.faults.fault import (
     ADVISORY,
-    BY_LOAD,
     FAIL,
     UNVERIFIED,
     Fault,
     logged,
+    no_load,
+    no_load_on_victim,
+    nothing,
     on_every_gpu,
     on_node,
     on_victim,
@@ -107,6 +110,19 @@ def _without_toolkit(node: Node) -> None:
 
 def _lose_uvm(node: Node) -> None:
     node.driver.cuda_refusal = "cuInit: error 999 (unknown error)"
+    node.driver.lost_files = ("nvidia-uvm", "nvidia-uvm-tools")
+
+
+def _lose_a_device_file(node: Node) -> None:
+    node.driver.lost_files = (f"nvidia{victim(node).place}",)
+
+
+def _make_files_late(node: Node) -> None:
+    node.driver.lost_files = ("nvidia-uvm", "nvidia-uvm-tools")
+
+
+def _cut_the_device_files(node: Node) -> None:
+    node.spoilers["device-files"] = lambda output: replace(output, stdout=output.stdout[:-5])
 
 
 def _refuse_cuda(node: Node) -> None:
@@ -176,7 +192,8 @@ FAULTS = (
         together(
             on_node(FAIL, "driver.version", "cuda.driver-version", "cuda.toolkit-version", "frameworks.torch"),
             on_node(UNVERIFIED, "driver.branch-supported", "driver.security-floor"),
-            on_every_gpu(UNVERIFIED, "health.recovery-action", *BY_LOAD),
+            on_every_gpu(UNVERIFIED, "health.recovery-action"),
+            no_load,
         ),
     ),
     Fault(
@@ -208,14 +225,36 @@ FAULTS = (
         "uvm-missing",
         "The device file of nvidia-uvm is missing: nvidia-smi shows all GPUs, and CUDA starts on none.",
         _lose_uvm,
-        together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD)),
+        together(
+            on_node(FAIL, "driver.device-files"),
+            on_node(UNVERIFIED, "frameworks.torch", "network.write-bandwidth"),
+            no_load,
+        ),
         case="C9",
+    ),
+    Fault(
+        "uvm-made-late",
+        "The device file of nvidia-uvm is made for the first CUDA program: it was not there, and nothing is wrong.",
+        _make_files_late,
+        nothing,
+    ),
+    Fault(
+        "gpu-device-file-missing",
+        "One GPU has no device file: root's nvidia-smi still lists it, and no job can open it.",
+        _lose_a_device_file,
+        on_node(FAIL, "driver.device-files"),
+    ),
+    Fault(
+        "device-files-cut",
+        "The list of device files was cut on its way: what is missing from it may be there.",
+        _cut_the_device_files,
+        on_node(UNVERIFIED, "driver.device-files"),
     ),
     Fault(
         "cuda-802-with-a-good-fabric",
         "CUDA says that the system is not initialised (802) although the fabric is: a matter of kernel and driver.",
         _refuse_cuda,
-        together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD)),
+        together(on_node(UNVERIFIED, "frameworks.torch", "network.write-bandwidth"), no_load),
         case="C3",
         can_have=_has_fabric,
     ),
@@ -225,7 +264,8 @@ FAULTS = (
         _hold_exclusively,
         together(
             on_node(FAIL, "frameworks.torch"),
-            on_victim(UNVERIFIED, *BY_LOAD),
+            no_load_on_victim,
+            on_node(UNVERIFIED, "network.write-bandwidth"),
             on_victim(ADVISORY, "gpu.compute-mode"),
         ),
         case="C15",

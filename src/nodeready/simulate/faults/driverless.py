@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.checks import every_gpu_check
-from nodeready.simulate.faults.fault import FAIL, UNVERIFIED, Expected, rows, subject
+from nodeready.simulate.faults.fault import (
+    BY_ALL_TOGETHER,
+    BY_LOAD_OF_ALL,
+    FAIL,
+    UNVERIFIED,
+    Expected,
+    rows,
+    subject,
+)
 from nodeready.simulate.outputs.nvidia_smi import NO_DRIVER
 
 if TYPE_CHECKING:
@@ -27,12 +35,16 @@ CONSISTENCY = (
 # what nvidia-smi alone tells of the node, or what needs a driver that works
 _BY_THE_DRIVER = (
     "driver.matches-library",
+    "driver.device-files",
     "cuda.driver-version",
     "cuda.toolkit-version",
     "gpu.count",
     "container.gpu-visible",
     "frameworks.torch",
     "gpu.confidential-computing",
+    "network.write-bandwidth",
+    *BY_ALL_TOGETHER,
+    *BY_LOAD_OF_ALL,
     *CONSISTENCY,
 )
 # what the kernel module tells too
@@ -48,8 +60,8 @@ _BY_THE_MODULE = (
 )
 
 
-# what the torch probe tells, which is not run where the driver does not answer
-_BY_TORCH = ("frameworks.python", "frameworks.tensorflow")
+# what the torch probe and the drives under load tell, which are not asked where the driver does not answer
+_BY_NO_DRIVER = ("frameworks.python", "frameworks.tensorflow", "storage.read-rate")
 
 
 def without_module(node: Node, instead: str = "") -> None:
@@ -62,7 +74,7 @@ def without_module(node: Node, instead: str = "") -> None:
 
 def without_load(node: Node) -> None:
     """Nothing is loaded on a node whose driver does not answer."""
-    for name in ("torch", "matmul", "container-gpus"):
+    for name in ("torch", "matmul", "copies", "patterns", "allreduce", "rdma-write", "drive-read", "container-gpus"):
         node.spoilers[name] = lambda _: None
 
 
@@ -82,7 +94,7 @@ def no_answer(node: Node) -> tuple[Expected, ...]:
 
 def no_answer_and_no_load(node: Node) -> tuple[Expected, ...]:
     """The same where nothing was loaded for that."""
-    return (*no_answer(node), *rows(UNVERIFIED, *_BY_TORCH))
+    return (*no_answer(node), *rows(UNVERIFIED, *_BY_NO_DRIVER))
 
 
 def unanswered(node: Node) -> tuple[Expected, ...]:

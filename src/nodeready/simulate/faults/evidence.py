@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from nodeready.simulate.faults.checks import every_gpu_check
 from nodeready.simulate.faults.driverless import BY_THE_BUS_ALONE, CONSISTENCY
 from nodeready.simulate.faults.fault import (
+    BY_ALL_TOGETHER,
+    BY_LOAD_OF_ALL,
     FAIL,
     UNVERIFIED,
     Expected,
@@ -70,8 +72,17 @@ def _silent_victim(node: Node) -> tuple[Expected, ...]:
     return rows(UNVERIFIED, *checks, on=(subject(victim(node)),))
 
 
+def _hardly_compared(node: Node) -> tuple[Expected, ...]:
+    """What holds GPUs against each other, where fewer than two are left."""
+    return rows(UNVERIFIED, *BY_LOAD_OF_ALL) if len(node.gpus) <= _PAIR else ()
+
+
+_PAIR = 2
 _ELSEWHERE = (
-    *("gpu.compute-capability", "compute.matmul-fp16", "compute.matmul-fp32", "nvlink.peers"),
+    *("pcie.gpu-link-generation", "pcie.bandwidth", "nvlink.bandwidth"),
+    *("gpu.memory-bandwidth", "gpu.memory-patterns"),
+    *("gpu.compute-capability", "compute.repeatable", "nvlink.peers"),
+    *(f"compute.matmul-{kind}" for kind in ("fp16", "bf16", "fp8", "tf32", "fp32", "fp64")),
     *BY_THE_BUS_ALONE,
 )
 
@@ -96,7 +107,8 @@ FAULTS = (
         together(
             on_node(FAIL, "frameworks.torch"),
             _silent_victim,
-            on_node(UNVERIFIED, "container.gpu-visible", *CONSISTENCY),
+            on_node(UNVERIFIED, "container.gpu-visible", "network.write-bandwidth", *BY_ALL_TOGETHER, *CONSISTENCY),
+            _hardly_compared,
         ),
         case="B15",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodeready.simulate.faults.copies import by_links
 from nodeready.simulate.faults.fault import (
     ADVISORY,
     FAIL,
@@ -193,14 +194,14 @@ FAULTS = (
         "bridges-across",
         "All links of the cards are up, and one bridge in three leads to a card of another pair.",
         _cross,
-        _both,
+        lambda node: (*_both(node), *by_links(node, 4, victim(node), _other(node))),
         can_have=_bridged,
     ),
     Fault(
         "peer-access-refused",
         "One GPU cannot read the memory of another of the board; the other way works.",
         _refuse,
-        on_victim(FAIL, _PEERS),
+        on_victim(FAIL, _PEERS, "nvlink.bandwidth"),
         can_have=_joins_all,
     ),
     Fault(

@@ -20,8 +20,17 @@ BY_LOG = (
     *("memory.machine-checks", "storage.read-only", "storage.errors", "host.hangs"),
     *("nvlink.log", "network.log", "pcie.errors-logged"),
 )
-# what is judged by the matrix products, and so unknown of a GPU that did none
-BY_LOAD = ("compute.matmul-fp16", "compute.matmul-fp32", "health.clock-events")
+# what is judged by loads other than the matrix products
+BY_OTHER_LOADS = ("gpu.memory-patterns", "pcie.bandwidth", "gpu.memory-bandwidth", "nvlink.bandwidth")
+# what is judged by the matrix products, and so unknown of a GPU that made none
+BY_LOAD = (
+    *(f"compute.matmul-{kind}" for kind in ("fp16", "bf16", "fp8", "tf32", "fp32", "fp64")),
+    *("compute.repeatable", "health.clock-events", "power.draw", "thermal.margin"),
+)
+# what all GPUs do together, and so unknown where one of them takes no part
+BY_ALL_TOGETHER = ("nvlink.all-reduce",)
+# what holds GPUs against each other under load, and so unknown where fewer than two of them bore it
+BY_LOAD_OF_ALL = ("consistency.products", "consistency.matmul-rate")
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,17 @@ class Fault:
     def expects(self, node: Node) -> tuple[Expected, ...]:
         """What changes on this healthy node, without checks that do not apply to its type."""
         judged = judged_checks(node)
-        return tuple(row for row in self.changes(node) if row.check in judged)
+        return tuple(row for row in _with_the_other(node, self.changes(node)) if row.check in judged)
+
+
+def _with_the_other(node: Node, changes: tuple[Expected, ...]) -> tuple[Expected, ...]:
+    """What is not known of the copies of one of two GPUs is not known of the other's: they have but one pair."""
+    lost = [row for row in changes if (row.check, row.verdict) == ("nvlink.bandwidth", UNVERIFIED)]
+    if len(node.gpus) != 2 or len(lost) != 1:
+        return changes
+    other = next(subject(gpu) for gpu in node.gpus if subject(gpu) != lost[0].subject)
+    at = changes.index(lost[0])
+    return (*changes[:at], Expected("nvlink.bandwidth", other, UNVERIFIED), *changes[at:])
 
 
 def victim(node: Node) -> Gpu:
@@ -129,6 +148,29 @@ def if_alone(changes: Callable[[Node], tuple[Expected, ...]]) -> Callable[[Node]
 def together(*parts: Callable[[Node], tuple[Expected, ...]]) -> Callable[[Node], tuple[Expected, ...]]:
     """All that several parts expect, in their order."""
     return lambda node: tuple(expected for part in parts for expected in part(node))
+
+
+def without_load(node: Node, gpus: Iterable[Gpu]) -> tuple[Expected, ...]:
+    """What is unknown where some of the GPUs bore no load."""
+    idle = tuple(map(subject, gpus))
+    of_all = rows(UNVERIFIED, *BY_LOAD_OF_ALL) if len(node.gpus) - len(idle) < 2 else ()
+    together = rows(UNVERIFIED, *BY_ALL_TOGETHER) if idle else ()
+    return (*rows(UNVERIFIED, *BY_LOAD, *BY_OTHER_LOADS, on=idle), *together, *of_all)
+
+
+def no_load(node: Node) -> tuple[Expected, ...]:
+    """What is unknown where no GPU bore any load."""
+    return without_load(node, node.gpus)
+
+
+def no_products(node: Node) -> tuple[Expected, ...]:
+    """What is unknown where the matrix products of no GPU are known."""
+    return tuple(row for row in no_load(node) if row.check not in BY_OTHER_LOADS)
+
+
+def no_load_on_victim(node: Node) -> tuple[Expected, ...]:
+    """What is unknown where the GPU that the fault befalls bore no load."""
+    return without_load(node, [victim(node)])
 
 
 def nothing(_: Node) -> tuple[Expected, ...]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodeready.simulate import products
+from nodeready.simulate.faults.copies import by_links, worst_first
 from nodeready.simulate.faults.fault import (
-    BY_LOAD,
     FAIL,
     UNVERIFIED,
     Expected,
     Fault,
     if_alone,
+    no_load_on_victim,
     nothing,
     on_every_gpu,
     on_node,
@@ -28,14 +29,17 @@ if TYPE_CHECKING:
     from nodeready.simulate.products import Product
     from nodeready.simulate.shapes import Shape
 
-_COMPUTE = ("compute.matmul-fp16", "compute.matmul-fp32")
+_COMPUTE = tuple(f"compute.matmul-{kind}" for kind in ("fp16", "bf16", "tf32", "fp32", "fp64"))
 # what sits in one place instead, and in what it falls short besides being another product
 _OTHERS: dict[str, tuple[Product, tuple[str, ...]]] = {
     products.H100_SXM.device: (products.H800_SXM, ("nvlink.links-active",)),
     products.H100_PCIE.device: (products.H800_PCIE, ()),
     products.H100_NVL.device: (products.H800_NVL, ()),
-    products.H200_SXM.device: (products.H100_SXM, ("gpu.memory",)),
-    products.H200_NVL.device: (products.H100_NVL, ("gpu.memory", "power.limit", "nvlink.links-active")),
+    products.H200_SXM.device: (products.H100_SXM, ("gpu.memory", "gpu.memory-bandwidth")),
+    products.H200_NVL.device: (
+        products.H100_NVL,
+        ("gpu.memory", "gpu.memory-bandwidth", "power.limit", "nvlink.links-active"),
+    ),
 }
 
 
@@ -68,7 +72,17 @@ def _another(node: Node) -> tuple[Expected, ...]:
     blocked = ("nvlink.peers",) if "nvlink.links-active" in failed else ()
     if last:  # its links are in doubt, that they are too few for the pair is not
         failed, blocked = [*failed, "nvlink.peers"], ("nvlink.errors",)
-    return (*rows(FAIL, *failed, on=at), *rows(UNVERIFIED, *doubtful, *blocked, on=at))
+    unknown = rows(UNVERIFIED, *doubtful, *blocked, on=at)
+    return worst_first((*rows(FAIL, *failed, on=at), *unknown, *_slower(node, product)))
+
+
+def _slower(node: Node, product: Product) -> tuple[Expected, ...]:
+    """Its pairs where it has fewer links; of two GPUs the other one has no better pair to show."""
+    links, befallen = product.links - len(product.unwired), victim(node)
+    if links == node.shape.product.links - len(node.shape.product.unwired):
+        return ()
+    gpus = node.gpus if len(node.gpus) == 2 else [befallen]
+    return by_links(node, links if node.shape.nvswitch_buses else links // max(1, node.shape.joined - 1), *gpus)
 
 
 def _put_a100s(node: Node) -> None:
@@ -81,6 +95,20 @@ def _smaller(node: Node) -> tuple[Expected, ...]:
     if products.A100_SXM.memory_mib > node.shape.product.memory_mib:
         return ()
     return rows(FAIL, "gpu.memory", on=map(subject, node.gpus))
+
+
+def _older_links(node: Node) -> tuple[Expected, ...]:
+    """Twelve links of 25 GB/s instead of eighteen of 26.562: as fast as eleven of them."""
+    return by_links(node, 11 if node.shape.nvswitch_buses else 4, *node.gpus)
+
+
+_all_older = together(
+    on_every_gpu(FAIL, "gpu.product", "gpu.compute-capability", "pcie.gpu-link-generation", "power.limit"),
+    on_every_gpu(FAIL, "nvlink.links-active", *_COMPUTE, "pcie.bandwidth", "gpu.memory-bandwidth"),
+    _smaller,
+    on_every_gpu(UNVERIFIED, "thermal.margin", "nvlink.peers", "compute.matmul-fp8"),
+    _older_links,
+)
 
 
 def _on_a_board(shape: Shape) -> bool:
@@ -116,12 +144,7 @@ FAULTS = (
         "a100-board",
         "The node that was delivered holds A100s: an older generation in every respect.",
         _put_a100s,
-        together(
-            on_every_gpu(FAIL, "gpu.product", "gpu.compute-capability", "pcie.gpu-link-generation", "power.limit"),
-            on_every_gpu(FAIL, "nvlink.links-active", *_COMPUTE),
-            _smaller,
-            on_every_gpu(UNVERIFIED, "thermal.margin", "nvlink.peers"),
-        ),
+        lambda node: worst_first(_all_older(node)),
         can_have=_on_a_board,
     ),
     Fault(
@@ -145,7 +168,8 @@ FAULTS = (
             unless_alone(on_node(FAIL, "frameworks.torch")),
             on_victim(UNVERIFIED, "nvlink.links-active", "health.row-remap-pending", "health.row-remap-failure"),
             on_victim(UNVERIFIED, "health.row-remaps", "gpu.telemetry", "nvlink.errors", "nvlink.peers"),
-            on_victim(UNVERIFIED, *BY_LOAD),
+            no_load_on_victim,
+            on_node(UNVERIFIED, "network.write-bandwidth"),
             if_alone(on_node(UNVERIFIED, "frameworks.torch")),
         ),
         case="H15",

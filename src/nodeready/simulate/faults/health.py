@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.fault import (
     ADVISORY,
-    BY_LOAD,
     FAIL,
     UNVERIFIED,
     Fault,
     logged,
+    no_load_on_victim,
     nothing,
     on_every_gpu,
     on_node,
@@ -153,7 +153,8 @@ FAULTS = (
         "The tenant before turned ECC off on one GPU: memory errors go unseen, and none are counted.",
         _turn_ecc_off,
         together(
-            on_victim(FAIL, "health.ecc-mode"), on_victim(UNVERIFIED, "health.ecc-uncorrected", "health.ecc-corrected")
+            on_victim(FAIL, "health.ecc-mode"),
+            on_victim(UNVERIFIED, "health.ecc-uncorrected", "health.ecc-corrected", "gpu.memory-patterns"),
         ),
         case="E8",
     ),
@@ -263,7 +264,8 @@ FAULTS = (
         together(
             on_victim(FAIL, "health.recovery-action"),
             on_node(FAIL, "health.xid", "frameworks.torch"),
-            on_victim(UNVERIFIED, *BY_LOAD),
+            no_load_on_victim,
+            on_node(UNVERIFIED, "network.write-bandwidth"),
         ),
         case="B17",
     ),

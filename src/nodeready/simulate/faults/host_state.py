@@ -196,7 +196,7 @@ FAULTS = (
         "kernel-old",
         "The node was booted into the kernel of a distribution two generations back.",
         _keep_an_old_kernel,
-        on_node(ADVISORY, "platform.kernel", "network.gpudirect"),
+        on_node(ADVISORY, "platform.kernel", "network.gpudirect", "network.write-bandwidth"),
     ),
     Fault(
         "unexpected-hypervisor",

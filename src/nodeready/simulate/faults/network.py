@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate.adapters import CONNECTX_4_LX, CONNECTX_6_DX
 from nodeready.simulate.build import port
-from nodeready.simulate.faults.fault import ADVISORY, FAIL, UNVERIFIED, Fault, networked, nothing, on_node
+from nodeready.simulate.faults.fault import ADVISORY, FAIL, UNVERIFIED, Fault, networked, nothing, on_node, together
 from nodeready.simulate.outputs.output import Output
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nodeready.simulate.shapes import Shape
 
 _PORTS = "network.ports-active"
+_NOTHING_WRITTEN = on_node(UNVERIFIED, "network.write-bandwidth")
 
 
 def _down(at: Port, physical: str) -> None:
@@ -62,7 +63,7 @@ def _converge(node: Node) -> None:
 
 def _ethernet_alone(node: Node) -> None:
     node.ports = [at for at in node.ports if at.layer == "Ethernet"]
-    node.absent.add("ibstat")
+    node.absent |= {"ibstat", "ib_write_bw"}
 
 
 def _has_frontend(shape: Shape) -> bool:
@@ -80,7 +81,7 @@ FAULTS = (
         "ports-down",
         "No port for jobs has a link: their cables are plugged, and nobody answers at the far end.",
         _lose_the_switch,
-        on_node(FAIL, _PORTS),
+        together(on_node(FAIL, _PORTS), _NOTHING_WRITTEN),
         case="G2",
         can_have=networked,
     ),
@@ -103,7 +104,7 @@ FAULTS = (
         "no-port-at-rate",
         "All ports came up, each far below its rate.",
         _train_all_low,
-        on_node(FAIL, _PORTS),
+        together(on_node(FAIL, _PORTS), _NOTHING_WRITTEN),
         case="G1",
         can_have=networked,
     ),
@@ -119,7 +120,7 @@ FAULTS = (
         "wrong-adapters",
         "The machine was delivered with adapters of 25 Gb/s in all places.",
         _plug_wrong,
-        on_node(FAIL, _PORTS),
+        together(on_node(FAIL, _PORTS), _NOTHING_WRITTEN),
         case="G5",
         can_have=networked,
     ),
@@ -133,9 +134,9 @@ FAULTS = (
     ),
     Fault(
         "ethernet-alone",
-        "The node has one Ethernet port of 100 Gb/s and no RDMA tools: the kernel's own word is enough.",
+        "The node has one Ethernet port of 100 Gb/s and no RDMA tools: the kernel's own word is enough for its state.",
         _ethernet_alone,
-        nothing,
+        _NOTHING_WRITTEN,
         can_have=_has_frontend,
     ),
     Fault(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nodeready.simulate.faults.copies import by_links
 from nodeready.simulate.faults.fault import (
-    BY_LOAD,
     FAIL,
     UNVERIFIED,
+    Expected,
     Fault,
     has_nvswitch,
+    no_load,
     nothing,
     on_every_gpu,
     on_node,
     on_victim,
+    rows,
     together,
     victim,
 )
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from nodeready.simulate.model import FabricManager, Gpu, Node
     from nodeready.simulate.shapes import Shape
 
-_NO_CUDA = together(on_node(UNVERIFIED, "frameworks.torch"), on_every_gpu(UNVERIFIED, *BY_LOAD))
+_NO_CUDA = together(on_node(UNVERIFIED, "frameworks.torch", "network.write-bandwidth"), no_load)
 
 
 def _linked(shape: Shape) -> bool:
@@ -73,6 +76,18 @@ def _seat_half(node: Node) -> None:
         up = _active(gpu)
         for number in up[len(up) // 2 :]:
             gpu.links[number] = INACTIVE
+
+
+def _one_link_less(node: Node) -> tuple[Expected, ...]:
+    """What that costs the pairs: of two GPUs both, since neither has a better one to show."""
+    links, joined = len(_active(victim(node))) - 1, node.shape.joined
+    gpus = node.gpus if len(node.gpus) == 2 else [victim(node)]
+    return by_links(node, links if node.shape.nvswitch_buses else links // max(1, joined - 1), *gpus)
+
+
+def _over_pcie(node: Node) -> tuple[Expected, ...]:
+    """Where GPUs are linked directly, sums that have no link left go over PCIe."""
+    return () if has_nvswitch(node.shape) else rows(FAIL, "nvlink.all-reduce")
 
 
 def _slow_a_link(node: Node) -> None:
@@ -129,14 +144,18 @@ FAULTS = (
         "nvlink-link-down",
         "One of a GPU's links is down: every collective runs at that GPU's speed.",
         _break_a_link,
-        together(on_victim(FAIL, "nvlink.links-active"), on_victim(UNVERIFIED, "nvlink.peers")),
+        together(on_victim(FAIL, "nvlink.links-active"), on_victim(UNVERIFIED, "nvlink.peers"), _one_link_less),
         can_have=_linked,
     ),
     Fault(
         "nvlink-all-down",
         "All links of one GPU are down, and nvidia-smi says so in one sentence instead of a list.",
         _break_all_links,
-        together(on_victim(FAIL, "nvlink.links-active"), on_victim(UNVERIFIED, "nvlink.peers")),
+        together(
+            on_victim(FAIL, "nvlink.links-active"),
+            _over_pcie,
+            on_victim(UNVERIFIED, "nvlink.peers", "nvlink.bandwidth"),
+        ),
         case="D7",
         can_have=_demands_links,
     ),
@@ -158,7 +177,9 @@ FAULTS = (
         "half-bridge",
         "The bridges between the cards are seated badly: half of their links are up.",
         _seat_half,
-        together(on_every_gpu(FAIL, "nvlink.links-active"), on_every_gpu(UNVERIFIED, "nvlink.peers")),
+        together(
+            on_every_gpu(FAIL, "nvlink.links-active", "nvlink.bandwidth"), on_every_gpu(UNVERIFIED, "nvlink.peers")
+        ),
         case="D3",
         can_have=_bridged,
     ),

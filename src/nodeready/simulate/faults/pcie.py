@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate.build import build
 from nodeready.simulate.faults.checks import every_gpu_check
+from nodeready.simulate.faults.copies import lose_copies, unmeasured
 from nodeready.simulate.faults.driverless import ON_THE_BUS, no_answer, no_module, without_module
 from nodeready.simulate.faults.fault import (
+    BY_ALL_TOGETHER,
     FAIL,
     UNVERIFIED,
     Expected,
     Fault,
     logged,
+    nothing,
     on_node,
     on_victim,
     rows,
     subject,
+    together,
+    unless_alone,
     victim,
     xid,
 )
@@ -87,7 +92,7 @@ def lost(node: Node) -> tuple[Expected, ...]:
     """Driver, bus and kernel log say so; of the GPU itself nothing more can be known."""
     if len(node.gpus) == 1:
         return (*rows(FAIL, "pcie.gpu-present", "health.xid"), *no_answer(node), *_off_the_bus(node))
-    counted = rows(FAIL, "gpu.count", "pcie.gpu-present", "health.xid")
+    counted = (*rows(FAIL, "gpu.count", "pcie.gpu-present", "health.xid"), *rows(UNVERIFIED, *BY_ALL_TOGETHER))
     return (*counted, *rows(UNVERIFIED, *every_gpu_check(node), on=(subject(victim(node)),)))
 
 
@@ -101,7 +106,7 @@ def _short_of_one(node: Node) -> tuple[Expected, ...]:
     if len(node.gpus) == 1:
         untold = rows(UNVERIFIED, "pcie.access-control")
         return (*rows(FAIL, "pcie.gpu-present"), *no_module(node), *_off_the_bus(node), *untold)
-    counted = rows(FAIL, "gpu.count", "pcie.gpu-present")
+    counted = (*rows(FAIL, "gpu.count", "pcie.gpu-present"), *rows(UNVERIFIED, *BY_ALL_TOGETHER))
     return (*counted, *rows(UNVERIFIED, *every_gpu_check(node), on=(subject(node.gpus[-1]),)))
 
 
@@ -126,6 +131,11 @@ def _idle(node: Node) -> None:
     gpu = victim(node)
     gpu.link.generation = 1
     gpu.printed["performance_state"] = "P8"
+
+
+def _idle_without_load(node: Node) -> None:
+    _idle(node)
+    lose_copies(node)
 
 
 def _read_as_plain_user(node: Node) -> None:
@@ -159,14 +169,15 @@ FAULTS = (
         "one-gpu-too-many",
         "The node holds one GPU more than was bought: it is another node than the one that was meant.",
         _add_one,
-        on_node(FAIL, "gpu.count", "pcie.gpu-present"),
+        # no floor is meant for the sum over more GPUs than were bought
+        together(on_node(FAIL, "gpu.count", "pcie.gpu-present"), unless_alone(on_node(UNVERIFIED, *BY_ALL_TOGETHER))),
         can_have=_has_room,
     ),
     Fault(
         "gpu-rev-ff",
         "lspci still lists the GPU, but its registers read all ones (rev ff) and no Xid was logged.",
         _answer_with_ones,
-        lost,
+        together(lost, on_node(UNVERIFIED, "network.write-bandwidth")),
         case="A9",
     ),
     Fault(
@@ -180,27 +191,34 @@ FAULTS = (
         "pcie-gen3-link",
         "One GPU's link trained at generation 3: host bandwidth is a quarter, and no error is logged.",
         _train_at_gen3,
-        on_victim(FAIL, "pcie.gpu-link-generation"),
+        on_victim(FAIL, "pcie.gpu-link-generation", "pcie.bandwidth"),
         case="A4",
     ),
     Fault(
         "pcie-x8-link",
         "One GPU's link trained with half its lanes after the tray was reseated badly.",
         _train_at_x8,
-        on_victim(FAIL, "pcie.gpu-link-width"),
+        on_victim(FAIL, "pcie.gpu-link-width", "pcie.bandwidth"),
     ),
     Fault(
         "pcie-capped-slot",
         "The slot above one GPU is capped at generation 4 by a BIOS setting, so that its link can never reach 5.",
         _cap_the_slot,
-        on_victim(FAIL, "pcie.gpu-link-generation"),
+        on_victim(FAIL, "pcie.gpu-link-generation", "pcie.bandwidth"),
         case="A3",
     ),
     Fault(
         "pcie-idle-link",
-        "One GPU was read while it slept, with its link slowed down to save power: neither good nor bad.",
+        "One GPU was read while it slept, with its link slowed down to save power; under load it was fast: no fault.",
         _idle,
-        on_victim(UNVERIFIED, "pcie.gpu-link-generation"),
+        nothing,
+        case="A1",
+    ),
+    Fault(
+        "pcie-idle-link-without-load",
+        "One GPU was read while it slept, with its link slowed down, and never under load: neither good nor bad.",
+        _idle_without_load,
+        together(on_victim(UNVERIFIED, "pcie.gpu-link-generation"), unmeasured),
         case="A1",
     ),
     Fault(

@@ -72,7 +72,7 @@ FAULTS = (
         "power-limit-unreadable",
         "One GPU answers Unknown Error where its power limit should stand; its siblings tell theirs.",
         _lose_the_reading,
-        on_victim(UNVERIFIED, "power.limit"),
+        on_victim(UNVERIFIED, "power.limit", "power.draw"),
         case="B15",
     ),
     Fault(

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from nodeready.simulate.faults.fault import (
     ADVISORY,
-    BY_LOAD,
     FAIL,
     UNVERIFIED,
     Expected,
     Fault,
+    no_load,
+    no_load_on_victim,
     on_every_gpu,
     on_node,
     on_victim,
@@ -55,6 +56,7 @@ def _without_uvm(node: Node) -> None:
 
     node.spoilers[_MODULES] = without
     node.driver.cuda_refusal = "cuInit: error 999 (unknown error)"
+    node.driver.lost_files = ("nvidia-uvm", "nvidia-uvm-tools")
 
 
 def _wait_with_nouveau(node: Node) -> None:
@@ -167,8 +169,9 @@ FAULTS = (
         "nvidia_uvm is not loaded and cannot be: nvidia-smi shows all GPUs, and CUDA starts on none.",
         _without_uvm,
         together(
-            on_node(UNVERIFIED, "frameworks.torch"),
-            on_every_gpu(UNVERIFIED, *BY_LOAD),
+            on_node(FAIL, "driver.device-files"),
+            on_node(UNVERIFIED, "frameworks.torch", "network.write-bandwidth"),
+            no_load,
             on_node(ADVISORY, "driver.modules"),
         ),
         case="C9",
@@ -274,7 +277,8 @@ FAULTS = (
         together(
             on_victim(FAIL, "gpu.compute-mode"),
             on_node(FAIL, "frameworks.torch"),
-            on_victim(UNVERIFIED, *BY_LOAD),
+            no_load_on_victim,
+            on_node(UNVERIFIED, "network.write-bandwidth"),
         ),
         case="C15",
     ),

@@ -14,6 +14,7 @@ from nodeready.simulate.faults.fault import (
     logged,
     nothing,
     on_node,
+    together,
 )
 from nodeready.simulate.outputs.output import Output, no_such_file
 
@@ -194,9 +195,9 @@ FAULTS = (
     ),
     Fault(
         "drive-dead",
-        "A drive is in the kernel's list, and dead.",
+        "A drive is in the kernel's list, and dead: how fast it reads cannot be known.",
         _kill_a_drive,
-        on_node(FAIL, "storage.drives"),
+        together(on_node(FAIL, "storage.drives"), on_node(UNVERIFIED, "storage.read-rate")),
         case="H23",
         can_have=bare_metal,
     ),

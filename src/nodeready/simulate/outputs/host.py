@@ -99,6 +99,15 @@ def modules(node: Node) -> Output:
     )
 
 
+def device_files(node: Node) -> Output:
+    """The driver's files in /dev: those of GPUs stay when one is lost."""
+    if not node.driver.loaded:
+        return text("end:")
+    gpus = [f"nvidia{number}" for number in range(sum(gpu.at_boot for gpu in node.gpus))]
+    names = [*gpus, "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools", "nvidiactl"]
+    return text(*(f"device:/dev/{name}" for name in names if name not in node.driver.lost_files), "end:")
+
+
 def topology(node: Node) -> Output:
     """`nvidia-smi topo -m`: the matrix of GPUs and adapters."""
     refused = refusal(node)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from nodeready.simulate.outputs import (
     board,
     containers,
+    copies,
     diagnostic,
+    drive_read,
     engine_parts,
     host,
     host_state,
@@ -15,10 +17,13 @@ from nodeready.simulate.outputs import (
     links,
     lspci,
     memory,
+    memory_patterns,
     network,
     nvidia_smi,
     nvidia_smi_q,
     pci_files,
+    rdma_write,
+    reductions,
     software,
     storage,
     torch_probes,
@@ -48,6 +53,7 @@ OUTPUTS: dict[str, Callable[[Node], Output | None]] = {
     "journalctl_-k_-b_--no-pager_-o_short-iso": kernel_log.asked_journal,
     "proc/meminfo": memory.meminfo,
     "proc/modules": host.modules,
+    "device-files": host.device_files,
     "lscpu_-J": host.lscpu,
     "dmidecode_-t_memory": memory.dmidecode,
     "dmidecode_-t_39": board.rated_power,
@@ -88,6 +94,11 @@ OUTPUTS: dict[str, Callable[[Node], Output | None]] = {
     "dcgmi_diag_-j": diagnostic.dcgm,
     "torch": torch_probes.torch,
     "matmul": torch_probes.matmul,
+    "allreduce": reductions.allreduce,
+    "patterns": memory_patterns.document,
+    "copies": copies.copies,
+    "rdma-write": rdma_write.document,
+    "drive-read": drive_read.document,
 }
 
 

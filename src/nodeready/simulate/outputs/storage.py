@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nodeready.simulate.host_model import Drive
     from nodeready.simulate.model import Node
 
-_MODEL = "INTEL SSDPF2KX038T1"
+MODEL = "INTEL SSDPF2KX038T1"
 _BYTES, _INODES = 940_000_000_000, 58_000_000
 # what backs each place; two places on one file system are two rows of one device
 _DEVICES = {"/": "/dev/mapper/vg0-root", "/var": "/dev/mapper/vg0-var", "/var/lib/docker": "/dev/mapper/vg0-var"}
@@ -72,7 +72,7 @@ def drives(node: Node) -> Output | None:
         "state": lambda drive: drive.state,
         "transport": lambda _: "pcie",
         "address": lambda drive: drive.bus_id,
-        "model": lambda _: f"{_MODEL:<40}",
+        "model": lambda _: f"{MODEL:<40}",
         "serial": lambda drive: f"{drive.serial:<20}",
     }
     known = [drive for drive in node.host.drives if drive.driven]

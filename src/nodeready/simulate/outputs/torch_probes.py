@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,19 @@ from nodeready.simulate.outputs.output import Output
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TASKS = (("float16", 8192), ("float16", 16384), ("float32", 8192))
+_TASKS = (
+    ("float16", 8192),
+    ("float16", 16384),
+    ("bfloat16", 8192),
+    ("float8_e4m3fn", 8192),
+    ("tf32", 8192),
+    ("float32", 8192),
+    ("float64", 8192),
+)
+# the share of the power limit that a product draws; the narrow ones fill it
+_DRAW = {"tf32": (0.94, 0.97), "float32": (0.78, 0.84), "float64": (0.72, 0.78)}
+_FILLS = (0.985, 0.999)
+_FP8_SINCE = (2, 5)  # the torch whose FP8 products take a scale for each factor and sum fast
 _SECONDS = 5.0
 _CPU_BUILD = "this torch is built without CUDA"
 # the oldest driver that runs programs of a CUDA release, by its major version
@@ -24,7 +37,7 @@ def torch(node: Node) -> Output:
     refused = cuda_error(node)
     devices: list[dict[str, Any]] = []
     if build.cuda is not None and refused is None:
-        devices = [_device(node, *pair) for pair in enumerate(_usable(node))]
+        devices = [_device(node, *pair) for pair in enumerate(usable(node))]
     document = {
         "probe": "torch",
         "schema": 1,
@@ -47,7 +60,7 @@ def matmul(node: Node) -> Output:
     """What the matmul probe prints."""
     build = node.torch
     error = cuda_error(node)
-    entries = [] if error else [entry for pair in enumerate(_usable(node)) for entry in _entries(node, *pair)]
+    entries = [] if error else [entry for pair in enumerate(usable(node)) for entry in _entries(node, *pair)]
     measured = any(entry["error"] is None for entry in entries)
     keys = ("device", "uuid", "bus_id", "name")
     document = {
@@ -58,7 +71,7 @@ def matmul(node: Node) -> Output:
         "cublas": build.cublas if measured else None,
         "python": build.python,
         "started": READ_AT_SECONDS,
-        "seconds": 37.412 if measured else 4.218,
+        "seconds": 81.206 if measured else 4.218,
         "inputs": "normal, seeded",
         "devices": [{key: entry[key] for key in keys} for entry in entries[:: len(_TASKS)]],
         "results": entries,
@@ -71,20 +84,29 @@ def cuda_error(node: Node) -> str | None:
     """Why CUDA does not start on this node; None where it does."""
     if node.driver.cuda_refusal:
         return node.driver.cuda_refusal
-    if not node.driver.loaded or not _usable(node):
+    if not node.driver.loaded or not usable(node):
         return "cuInit: error 100 (no CUDA-capable device is detected)"
     if node.driver.module != node.driver.library:
         return "cuInit: error 803 (system has unsupported display driver / cuda driver combination)"
-    if any(gpu.fabric_state in ("In Progress", "Not Started") for gpu in _usable(node)):
+    if any(gpu.fabric_state in ("In Progress", "Not Started") for gpu in usable(node)):
         return "cuInit: error 802 (system not yet initialized)"
     return None
+
+
+def failure(node: Node, gpu: Gpu) -> str:
+    """What torch says instead of running anything on a GPU; empty where it runs."""
+    if node.torch.cuda is None:
+        return f"torch {node.torch.version} is built without CUDA"
+    if f"sm_{gpu.product.capability.replace('.', '')}" not in node.torch.arch_list:
+        return "CUDA error: no kernel image is available for execution on the device"
+    return gpu.cuda_error or _too_old(node)
 
 
 def _document(document: dict[str, Any]) -> Output:
     return Output(f"{json.dumps(document)}\n".encode())
 
 
-def _usable(node: Node) -> list[Gpu]:
+def usable(node: Node) -> list[Gpu]:
     """The GPUs that CUDA shows, in bus-id order; one in MIG mode without instances is not among them."""
     shown = [gpu for gpu in node.listed_gpus if gpu.in_cuda and gpu.mig == "Disabled"]
     if node.torch.visible is None:
@@ -125,17 +147,36 @@ def _entries(node: Node, index: int, gpu: Gpu) -> Iterator[dict[str, Any]]:
     for dtype, size in _TASKS:
         who = {"device": f"cuda:{index}", "uuid": gpu.uuid, "bus_id": _bus_id(gpu), "name": gpu.product.name}
         what = {"dtype": dtype, "size": size}
-        error = gpu.cuda_error or _too_old(node)
-        if node.torch.cuda is None:
-            error = f"torch {node.torch.version} is built without CUDA"
-        elif f"sm_{gpu.product.capability.replace('.', '')}" not in node.torch.arch_list:
-            error = "CUDA error: no kernel image is available for execution on the device"
+        error = failure(node, gpu) or (_no_fp8(node, gpu) if dtype == "float8_e4m3fn" else "")
         figures = _nothing(error) if error else _figures(node, gpu, dtype, size, gpu.rates[dtype, size])
         yield {**who, **what, **figures}
 
 
+def _no_fp8(node: Node, gpu: Gpu) -> str:
+    """What torch says of an FP8 product that it or the GPU cannot make; empty where both can."""
+    if tuple(map(int, node.torch.version.split(".")[:2])) < _FP8_SINCE:
+        complaint = "_scaled_mm() got an unexpected keyword argument 'use_fast_accum'"
+        return f"torch {node.torch.version} has no FP8 product of this form: {complaint}"
+    if ("float8_e4m3fn", 8192) not in gpu.rates:
+        return (
+            "torch._scaled_mm is only supported on CUDA devices with compute capability >= 9.0 or 8.9, or ROCm MI300+"
+        )
+    return ""
+
+
 def _nothing(error: str) -> dict[str, Any]:
-    return {**dict.fromkeys(("tflops", "p5", "cv", "iterations", "verified", "clocks", "events")), "error": error}
+    figures = ("tflops", "p5", "cv", "iterations", "verified", "repeatable", "clocks", "events")
+    return {**dict.fromkeys(figures), "error": error}
+
+
+def _digest(gpu: Gpu, dtype: str, size: int, rate: Rate) -> str:
+    """GPUs of one kind make the same bits; a wrong product has others."""
+    odd = gpu.serial if rate.odd or not rate.verified else ""
+    return hashlib.sha256(f"{gpu.product.capability} {gpu.product.name} {dtype} {size} {odd}".encode()).hexdigest()[:16]
+
+
+def _steady(value: float) -> dict[str, float]:
+    return {"min": value, "median": value, "max": value}
 
 
 def _figures(node: Node, gpu: Gpu, dtype: str, size: int, rate: Rate) -> dict[str, Any]:
@@ -144,10 +185,14 @@ def _figures(node: Node, gpu: Gpu, dtype: str, size: int, rate: Rate) -> dict[st
     batch = max(1, round(0.05 / each))
     batches = int(_SECONDS / (batch * each)) + 1
     limit = gpu.power_limit
-    # half precision at full size fills the power limit, float32 does not
-    draw = limit * (rng.uniform(0.985, 0.999) if dtype == "float16" else rng.uniform(0.78, 0.84))
-    clock = rng.randrange(1590, 1680, 15) if dtype == "float16" else gpu.product.sm_clock
-    hot = gpu.temperature + rng.randint(26, 32)
+    fills = dtype not in _DRAW
+    draw = limit * rng.uniform(*_DRAW.get(dtype, _FILLS)) * gpu.load_draw
+    clock = rng.randrange(1590, 1680, 15) if fills else gpu.product.sm_clock
+    headroom = gpu.product.headroom
+    hot = max(gpu.temperature, headroom - rng.randint(16, 22))
+    if gpu.load_margin is not None:
+        hot = headroom - gpu.load_margin
+    margin = headroom - hot
     samples = 50
     return {
         "tflops": round(rate.tflops, 3),
@@ -158,14 +203,19 @@ def _figures(node: Node, gpu: Gpu, dtype: str, size: int, rate: Rate) -> dict[st
         "clocks": {"samples": samples, "sm_mhz": {"min": clock - 45, "median": clock, "max": clock + 75}},
         "events": {
             "samples": samples,
-            "reasons": {**({"0x4": samples - 1} if dtype == "float16" else {}), **gpu.load_events},
+            "reasons": {**({"0x4": samples - 1} if fills else {}), **gpu.load_events},
             "power_w": {
                 "min": round(draw * 0.97, 2),
                 "median": round(draw, 2),
                 "max": round(min(limit, draw * 1.01), 2),
             },
-            "temperature_c": {"min": hot - 4, "median": hot, "max": hot + 1},
+            "temperature_c": {"min": hot - 5, "median": hot - 1, "max": hot},
+            "margin_c": {"min": margin, "median": margin + 1, "max": margin + 5} if gpu.product.tlimits else None,
         },
+        "link": {"generation": _steady(gpu.link.generation), "width": _steady(gpu.link.width)},
+        "repeatable": rate.repeatable,
+        "repeats": max(3, round(1 / each)),
+        "digest": _digest(gpu, dtype, size, rate),
         "error": None,
         "batch": batch,
         "measured_s": round(batch * batches * each, 3),
