@@ -99,7 +99,7 @@ def test_a_gpu_that_cuda_does_not_show_proves_nothing_of_its_port(written):
     tried = [{"memory": "cuda", "error": "server: cuDeviceGetByPCIBusId failed with error: 101"}]
     found = written(port(0), port(1, memory="host", tried=tried)).through_gpu_memory
     assert found.reason == "mlx5_1/1 did not write through it: server: cuDeviceGetByPCIBusId failed with error: 101"
-    assert set(found.causes) == {"gpu.count", "gpu.mig", "frameworks.torch"}
+    assert set(found.causes) == {"driver.responds", "gpu.count", "gpu.mig", "frameworks.torch"}
 
 
 def test_ports_that_have_no_gpu_beside_them_are_no_matter_of_gpudirect(written):

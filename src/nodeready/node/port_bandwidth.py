@@ -106,7 +106,8 @@ class PortBandwidth:
         if failed:
             error = (failed[0].tried[-1][1] if failed[0].tried else "") or failed[0].error
             unknown = Unknown(f"{_some([port.name for port in failed])} did not write through it: {error}")
-            return explained_by(replace(unknown, recordings=(_NAME,)), "gpu.count", "gpu.mig", "frameworks.torch")
+            causes = ("driver.responds", "gpu.count", "gpu.mig", "frameworks.torch")
+            return explained_by(replace(unknown, recordings=(_NAME,)), *causes)
         kinds = sorted({"DMA-BUF" if port.memory == "cuda-dmabuf" else "peermem" for port in beside})
         return Known(True, note=f"{len(beside)} by {' and '.join(kinds)}", recordings=(_NAME,))
 
